@@ -1,0 +1,60 @@
+# Everything happens in .venv below this folder; nothing is installed elsewhere, except that the C++ tests need the
+# doctest header, which scripts/install-doctest fetches from the system's packages when it is missing.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := CMakeLists.txt pyproject.toml $(shell find cpp -name '*.[ch]pp' -not -path 'cpp/tests/*' -not -path 'cpp/fuzz/*')
+
+.PHONY: help build demo test lint types layers stub-check python-test cpp-test asan clean
+
+help:
+	@echo "make demo   build, train on the shipped sample, evaluate, tag a sentence"
+	@echo "make test   build and run every check: lint, types, layers, C++ tests, sanitizers, Python tests"
+	@echo "make build  build into $(VENV) (development install: Python edits need no rebuild)"
+	@echo "make clean  remove $(VENV) and build/"
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --upgrade pip
+	$(BIN)/pip install -q "scikit-build-core>=0.10" numpy scipy scikit-learn click
+	$(BIN)/python -c "import tomllib,subprocess,sys; d=tomllib.load(open('pyproject.toml','rb'))['project']['optional-dependencies']['dev']; subprocess.check_call([sys.executable,'-m','pip','install','-q',*d])"
+	@touch $@
+
+# ISAS=OFF builds only the best instruction set of this machine: what you want while developing.
+ISAS ?= ON
+$(VENV)/.built: $(VENV)/.ready $(SOURCES)
+	$(BIN)/pip install -q --no-build-isolation --no-deps -e . -Ccmake.define.LONGTAIL_ALL_ISAS=$(ISAS)
+	@touch $@
+
+build: $(VENV)/.built
+
+test: lint types layers stub-check cpp-test asan python-test
+
+lint: $(VENV)/.built
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.built
+	$(BIN)/mypy
+
+layers: $(VENV)/.built
+	$(BIN)/lint-imports
+
+# The typed face of the native module is generated; `make stub` writes it, `make stub-check` tells when it is old.
+stub: $(VENV)/.built
+	$(BIN)/python scripts/write_stub.py src/longtail/_core.pyi
+
+stub-check: $(VENV)/.built
+	$(BIN)/python scripts/write_stub.py --check src/longtail/_core.pyi
+
+python-test: $(VENV)/.built
+	$(BIN)/python -m pytest
+
+cpp-test asan: $(VENV)/.ready
+	@scripts/install-doctest
+	$(BIN)/cmake --preset $(if $(filter asan,$@),asan,tests) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) >/dev/null
+	$(BIN)/cmake --build build/$(if $(filter asan,$@),asan,tests)
+	$(BIN)/ctest --test-dir build/$(if $(filter asan,$@),asan,tests) --output-on-failure
+
+clean:
+	rm -rf $(VENV) build

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace longtail {
+
+struct ScoredLabel {
+    float score;
+    std::int32_t label_id;
+};
+
+// The one order of predictions: higher score first, ties by lower label id.
+inline bool ranks_before(const ScoredLabel& a, const ScoredLabel& b) {
+    return a.score > b.score || (a.score == b.score && a.label_id < b.label_id);
+}
+
+// Move the top_k best candidates, in order, into one row of a TopK result; pad with label -1 and score 0.
+inline void select_top_k(std::vector<ScoredLabel>& candidates, std::span<std::int32_t> label_ids,
+                         std::span<float> scores) {
+    const std::size_t n_found = std::min(label_ids.size(), candidates.size());
+    if (n_found < candidates.size())
+        std::nth_element(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(n_found),
+                         candidates.end(), ranks_before);
+    std::sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(n_found), ranks_before);
+    for (std::size_t i = 0; i < label_ids.size(); ++i) {
+        label_ids[i] = i < n_found ? candidates[i].label_id : -1;
+        scores[i] = i < n_found ? candidates[i].score : 0.0F;
+    }
+}
+
+}  // namespace longtail

@@ -1,0 +1,61 @@
+#pragma once
+
+// NumPy arrays in and out. Inputs are read-only views of exactly the right dtype (no silent conversion, mapped arrays
+// welcome); outputs are NumPy arrays that own what the kernel produced.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/views.hpp"
+
+namespace longtail::bindings {
+
+namespace nb = nanobind;
+
+template <class T>
+using Array1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Array2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using NumpyArray = nb::ndarray<nb::numpy, T>;
+
+template <class T>
+std::span<const T> as_span(const Array1<T>& array) {
+    return {array.data(), array.shape(0)};
+}
+
+inline CsrView as_csr(std::int64_t n_cols, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
+                      const Array1<float>& values) {
+    return {static_cast<std::int64_t>(indptr.shape(0)) - 1, n_cols, as_span(indptr), as_span(indices), as_span(values)};
+}
+
+inline LabelsView as_labels(std::int64_t n_labels, const Array1<std::int64_t>& indptr,
+                            const Array1<std::int32_t>& indices) {
+    return {static_cast<std::int64_t>(indptr.shape(0)) - 1, n_labels, as_span(indptr), as_span(indices)};
+}
+
+inline DenseView as_dense(const Array2<float>& array) {
+    return {static_cast<std::int64_t>(array.shape(0)), static_cast<std::int64_t>(array.shape(1)),
+            {array.data(), array.shape(0) * array.shape(1)}};
+}
+
+// Hand a vector over to Python without a copy. Needs the GIL.
+template <class Vector>
+NumpyArray<typename Vector::value_type> to_numpy(Vector&& vector, std::initializer_list<std::size_t> shape) {
+    auto owned = std::make_unique<Vector>(std::move(vector));
+    auto* data = owned->data();
+    nb::capsule owner(owned.release(), [](void* p) noexcept { delete static_cast<Vector*>(p); });
+    return NumpyArray<typename Vector::value_type>(data, shape, owner);
+}
+template <class Vector>
+NumpyArray<typename Vector::value_type> to_numpy(Vector&& vector) {
+    const std::size_t size = vector.size();
+    return to_numpy(std::move(vector), {size});
+}
+
+}  // namespace longtail::bindings

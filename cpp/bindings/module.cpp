@@ -1,0 +1,12 @@
+#include <nanobind/nanobind.h>
+
+// One register function per folder of the core, each in its bind_<folder>.cpp.
+namespace longtail::bindings {
+void bind_base(nanobind::module_& m);
+}  // namespace longtail::bindings
+
+#define LONGTAIL_NB_MODULE(name, variable) NB_MODULE(name, variable)
+
+LONGTAIL_NB_MODULE(LONGTAIL_MODULE, m) {
+    longtail::bindings::bind_base(m);
+}
