@@ -1,0 +1,237 @@
+"""Put a finished directory in place; a crash at any moment leaves the old one or the new one, never a mix.
+
+A directory is built beside its place, in ``.<name>.<slot>.longtail-tmp``, synced to disk and then renamed:
+
+    nothing there yet      rename(tmp, path), refused by the kernel if something has appeared
+    one to be replaced     renameat2(tmp, path, RENAME_EXCHANGE), then the old one, now at tmp, is removed
+    no RENAME_EXCHANGE     rename(path, ".<name>.longtail-old"), rename(tmp, path), remove the old one; after
+    (NFS, some FUSE)       a crash between the two renames readers use the old one where it is, and the next
+                           writer puts it back
+
+Whoever holds flock on a directory is at work in it; the kernel drops the lock with the process. A slot that
+can be locked was left behind by a crash, and the next write to the same path removes it. Without flock
+leftovers stay, each in its own slot: untidy, never wrong.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from enum import Enum, auto
+from pathlib import Path
+
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
+_RENAME_EXCHANGE = 2
+_N_SLOTS = 1000
+_OWN_FILE = re.compile(r"manifest\.json|[A-Za-z][A-Za-z0-9_]{0,63}\.(?:npy|jsonl)")
+_OWN_FOLDER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+
+
+@contextmanager
+def staged(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
+    """Give an empty directory to fill; put it at ``path`` when the block ends well, drop it when it does not.
+
+    Raises
+    ------
+    FileExistsError
+        If ``path`` exists and ``overwrite`` is false, or if what is there was not written by longtail.
+    """
+    target = Path(path)
+    if target.name in ("", ".."):
+        raise ValueError(f"{target}: the path must end in a name, to write beside it first")
+    target = target.parent.resolve() / target.name
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"{target.parent}: no such directory; make it first, then write {target.name!r} in it"
+        )
+    _recover(target)
+    _check_replaceable(target, overwrite=overwrite)
+    with ExitStack() as locks:
+        folder = _claim_slot(target, locks)
+        is_ours = True
+        try:
+            yield folder
+            _sync_tree(folder)
+            is_ours = _publish(folder, target, overwrite=overwrite, locks=locks)
+        finally:
+            if is_ours:  # the unfinished directory after an error, the old one after a replacement
+                shutil.rmtree(folder, ignore_errors=True)
+        _sync(target.parent)
+
+
+def backup_of(target: Path) -> Path:
+    """Return where the old directory lies between the two renames where there is no RENAME_EXCHANGE."""
+    return target.with_name(f".{target.name}.longtail-old")
+
+
+def _claim_slot(target: Path, locks: ExitStack) -> Path:
+    for slot in range(_N_SLOTS):
+        folder = target.with_name(f".{target.name}.{slot}.longtail-tmp")
+        with ExitStack() as own:
+            if _exists(folder) and _lock(folder, own, wait=False) is _Lock.HELD:
+                shutil.rmtree(folder, ignore_errors=True)
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        # Busy: between mkdir and lock another writer took this one for a leftover.
+        if _lock(folder, locks, wait=False) is not _Lock.BUSY:
+            return folder
+    raise FileExistsError(
+        f"{target.parent} is full of leftovers; remove .{target.name}.*.longtail-tmp from it"
+    )
+
+
+def _publish(folder: Path, target: Path, *, overwrite: bool, locks: ExitStack) -> bool:
+    """Rename ``folder`` to ``target``; true if the old directory is now at ``folder``."""
+    while True:
+        _recover(target)
+        if not _exists(target):
+            if _rename_to_free(folder, target):
+                return False
+            continue
+        _check_replaceable(target, overwrite=overwrite)
+        # The old directory is removed under its own lock, so that no other writer takes it for a leftover.
+        if _lock(target, locks, wait=True) is _Lock.BUSY:
+            continue
+        if not _exchange(folder, target):
+            _replace_in_steps(folder, target)
+        return True
+
+
+def _replace_in_steps(folder: Path, target: Path) -> None:
+    backup = backup_of(target)
+    target.rename(backup)
+    try:
+        folder.rename(target)
+    except OSError:
+        backup.rename(target)
+        raise
+    backup.rename(folder)
+
+
+def _recover(target: Path) -> None:
+    """Finish or undo a replacement that a crash cut in two."""
+    backup = backup_of(target)
+    while _exists(backup):
+        with ExitStack() as lock:
+            if _lock(backup, lock, wait=True) is _Lock.BUSY:
+                continue
+            if _exists(target):
+                shutil.rmtree(backup)
+            else:
+                backup.rename(target)
+
+
+def _check_replaceable(target: Path, *, overwrite: bool) -> None:
+    if not _exists(target):
+        return
+    if not overwrite:
+        raise FileExistsError(f"{target} exists; pass overwrite=True to replace it")
+    if not stat.S_ISDIR(target.lstat().st_mode):
+        kind = "symbolic link" if target.is_symlink() else "file"
+        raise FileExistsError(
+            f"{target} is a {kind}, not a directory that longtail wrote; remove it or choose another path"
+        )
+    foreign = _foreign_entry(target, is_top=True)
+    if foreign is not None:
+        raise FileExistsError(f"{foreign} was not written by longtail; move it away or choose another path")
+
+
+def _foreign_entry(folder: Path, *, is_top: bool) -> Path | None:
+    """Return something that would be lost with ``folder`` though longtail did not write it."""
+    entries = list(os.scandir(folder))
+    if is_top and entries and not any(entry.name == "manifest.json" for entry in entries):
+        return folder
+    for entry in entries:
+        path = Path(entry.path)
+        if entry.is_dir(follow_symlinks=False):
+            found = _foreign_entry(path, is_top=False) if _OWN_FOLDER.fullmatch(entry.name) else path
+            if found is not None:
+                return found
+        elif _OWN_FILE.fullmatch(entry.name) is None:
+            return path
+    return None
+
+
+class _Lock(Enum):
+    HELD = auto()
+    BUSY = auto()  # somebody else's, or no longer at its path
+    UNKNOWN = auto()  # this file system has no flock on directories
+
+
+def _lock(folder: Path, locks: ExitStack, *, wait: bool) -> _Lock:
+    """Lock ``folder`` until ``locks`` closes."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return _Lock.BUSY
+    locks.callback(os.close, descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _Lock.BUSY
+    except OSError:
+        return _Lock.UNKNOWN
+    # Closing is not enough: a child forked meanwhile would keep the lock.
+    locks.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)
+    try:
+        is_there = os.path.samestat(os.fstat(descriptor), os.lstat(folder))
+    except FileNotFoundError:
+        is_there = False
+    return _Lock.HELD if is_there else _Lock.BUSY
+
+
+def _exchange(folder: Path, target: Path) -> bool:
+    """Swap two directories in one step; false where kernel or file system cannot."""
+    return _renameat2(folder, target, _RENAME_EXCHANGE)
+
+
+def _rename_to_free(folder: Path, target: Path) -> bool:
+    """Rename, but replace nothing; false if something is there."""
+    try:
+        if _renameat2(folder, target, _RENAME_NOREPLACE):
+            return True
+    except FileExistsError:
+        return False
+    if _exists(target):
+        return False
+    folder.rename(target)  # at worst this replaces an empty directory that has just appeared
+    return True
+
+
+def _renameat2(source: Path, target: Path, flag: int) -> bool:
+    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if function is None:
+        return False
+    if function(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flag) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
+        return False
+    raise OSError(code, os.strerror(code), str(target))
+
+
+def _exists(path: Path) -> bool:
+    return os.path.lexists(path)
+
+
+def _sync_tree(folder: Path) -> None:
+    for parent, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            _sync(Path(parent, name))
+        _sync(Path(parent))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
