@@ -28,6 +28,9 @@ $(VENV)/.built: $(VENV)/.ready $(SOURCES)
 
 build: $(VENV)/.built
 
+demo: $(VENV)/.built
+	@$(BIN)/python examples/tag_debian_packages.py
+
 test: lint types layers stub-check cpp-test asan python-test
 
 lint: $(VENV)/.built

@@ -1,0 +1,61 @@
+"""longtail: rank the few relevant labels out of thousands to millions, and get the long tail right."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from longtail import datasets, metrics, propensity
+    from longtail._topk import TopK
+    from longtail.baselines import Popularity
+    from longtail.execution import Stopped
+    from longtail.io import describe, load, save
+    from longtail.tagger import Tag, Tagger
+    from longtail.text import TextVectorizer
+
+__version__ = "0.1.0"
+
+# Public names are imported when first used, so that `longtail --help` does not pay for scikit-learn.
+_HOMES = {
+    "Popularity": "longtail.baselines",
+    "Stopped": "longtail.execution",
+    "Tag": "longtail.tagger",
+    "Tagger": "longtail.tagger",
+    "TextVectorizer": "longtail.text",
+    "TopK": "longtail._topk",
+    "datasets": "",
+    "describe": "longtail.io",
+    "load": "longtail.io",
+    "metrics": "",
+    "propensity": "",
+    "save": "longtail.io",
+}
+
+__all__ = [
+    "Popularity",
+    "Stopped",
+    "Tag",
+    "Tagger",
+    "TextVectorizer",
+    "TopK",
+    "datasets",
+    "describe",
+    "load",
+    "metrics",
+    "propensity",
+    "save",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'longtail' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name) if home else importlib.import_module(f"longtail.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -23,7 +23,9 @@ def _load() -> None:
         globals().update({name: value for name, value in vars(module).items() if not name.startswith("__")})
         globals()["isa"] = isa
         return
-    raise ImportError(f"longtail: no build of the native core for {wanted!r} found beside {__file__}; reinstall longtail")
+    raise ImportError(
+        f"longtail: no build of the native core for {wanted!r} found beside {__file__}; reinstall longtail"
+    )
 
 
 _load()

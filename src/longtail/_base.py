@@ -1,0 +1,196 @@
+"""The contract that every estimator keeps: validation, containers, runs, predictions."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from longtail import _rules
+from longtail._arrays import ArraySpec
+from longtail._matrices import Labels, Matrix, YKind, canonical_csr, labels_from
+from longtail._progress import Progress
+from longtail._rules import Rule
+from longtail._threads import resolve_n_jobs
+from longtail._topk import TopK
+from longtail.execution import Executor, Run
+
+_FIRST_TOP_K = 32
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class XMCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of all estimators.
+
+    A subclass is a keyword-only dataclass that names its parameters once, with a rule for each in `_rules`, and its
+    fitted arrays in `_state` (and as ``field(init=False)``, for the type checker); it implements `_fit` and `_top_k`,
+    and `_check_state` when its arrays must agree.
+    """
+
+    n_jobs: int | None = None
+    random_state: int = 0
+
+    _rules: ClassVar[dict[str, tuple[Rule, ...]]] = {"n_jobs": _rules.N_JOBS, "random_state": _rules.SEED}
+    # Fitted arrays (name -> what a file must hold); io saves and checks exactly these. Subclasses add theirs.
+    # label_counts_ (training rows of each label) is what propensities and reports are made of.
+    _state: ClassVar[dict[str, ArraySpec]] = {"label_counts_": ArraySpec(np.int64, ndim=1, min=0)}
+    # predict() answers with the labels whose score reaches this.
+    _threshold: ClassVar[float] = 0.5
+
+    n_features_in_: int = field(init=False)
+    n_labels_: int = field(init=False)
+    n_rows_: int = field(init=False)
+    label_counts_: NDArray[np.int64] = field(init=False)
+    y_kind_: YKind = field(init=False)
+    y_dtype_: np.dtype[Any] = field(init=False)
+    classes_: NDArray[Any] = field(init=False)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        rules: dict[str, tuple[Rule, ...]] = {}
+        state: dict[str, ArraySpec] = {}
+        for base in reversed(cls.__mro__):
+            rules |= vars(base).get("_rules", {})
+            state |= vars(base).get("_state", {})
+        cls._rules, cls._state = rules, state
+
+    # ---- what a subclass writes -------------------------------------------------------------------------------
+
+    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run) -> None:
+        """Set the fitted arrays."""
+        raise NotImplementedError
+
+    def _top_k(self, X: Matrix, top_k: int) -> TopK:
+        """Rank the labels of each row."""
+        raise NotImplementedError
+
+    def _check_state(self) -> None:
+        """Raise ValueError unless the loaded arrays agree with each other."""
+
+    # ---- what a user calls ------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        executor: str | Executor | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: Progress = None,
+    ) -> Self:
+        """Learn from rows and their labels.
+
+        Parameters
+        ----------
+        X : CSR matrix or array (n_rows, n_features)
+            Read as float32; any other type or layout is copied once.
+        y : CSR matrix or 0/1 array (n_rows, n_labels), or 1-D classes
+            Rows without labels are allowed and count as all-negative.
+        executor : "threads", "inline" or an Executor, default "threads"
+            Where tasks run. The model is the same, byte for byte.
+        checkpoint : path, optional
+            Directory that makes the run resumable: a rerun with the same data and parameters skips finished tasks.
+        progress : None, "bar" or callable(done, total)
+            The callable may return False to stop.
+
+        Returns
+        -------
+        self
+        """
+        owner = type(self).__name__
+        _rules.check_params(owner, self.get_params(deep=False), self._rules)
+        X = self._validated(X, reset=True)
+        labels = labels_from(owner, y, X.shape[0])
+        with Run(
+            owner, resolve_n_jobs(self.n_jobs), executor=executor, checkpoint=checkpoint, progress=progress
+        ) as run:
+            self._fit(X, labels.Y, run)
+        self._remember(labels)
+        return self
+
+    def predict_top_k(self, X: Any, top_k: int = 5) -> TopK:
+        """Rank the labels of each row.
+
+        Parameters
+        ----------
+        X : CSR matrix or array (n_rows, n_features)
+        top_k : int, default 5
+            How many labels a row; rows with fewer candidates are padded with label -1 and score 0.
+
+        Returns
+        -------
+        TopK
+            label_ids int32 (n_rows, top_k) and scores float32 (n_rows, top_k), best first.
+        """
+        check_is_fitted(self)
+        _rules.check_value(type(self).__name__, "top_k", top_k, (_rules.Int(1),))
+        return self._top_k(self._validated(X, reset=False), int(top_k))
+
+    def predict(self, X: Any) -> Any:
+        """Decide the labels of each row, in the form that fit got: sparse in, sparse out; 1-D in, 1-D out."""
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        if self.y_kind_ == "classes":
+            best = self._top_k(X, 1).label_ids[:, 0]
+            return self.classes_[np.maximum(best, 0)]
+        Y_hat = self._labels_above(X)
+        return Y_hat.toarray() if self.y_kind_ == "dense" else Y_hat
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = False
+        return tags
+
+    # ---- shared inner parts -----------------------------------------------------------------------------------
+
+    def _validated(self, X: ArrayLike, *, reset: bool) -> Matrix:
+        with np.errstate(over="ignore"):  # what overflows float32 becomes infinite, and is then refused as such
+            checked = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=np.float32,
+                order="C",
+                ensure_min_samples=1 if reset else 0,
+            )
+        if sp.issparse(checked):
+            return canonical_csr(checked)
+        return np.ascontiguousarray(checked)
+
+    def _remember(self, labels: Labels) -> None:
+        self.n_rows_, self.n_labels_ = labels.Y.shape
+        self.label_counts_ = np.bincount(labels.Y.indices, minlength=self.n_labels_).astype(np.int64)
+        self.y_kind_ = labels.kind
+        self.y_dtype_ = labels.dtype
+        if labels.classes is not None:
+            self.classes_ = labels.classes
+        elif hasattr(self, "classes_"):
+            del self.classes_
+
+    def _labels_above(self, X: Matrix) -> sp.csr_array:
+        """Collect every label whose score reaches the threshold; asks for more labels only where a row is full."""
+        n_rows = X.shape[0]
+        rows = np.arange(n_rows)
+        found: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        top_k = min(_FIRST_TOP_K, self.n_labels_)
+        while len(rows):
+            label_ids, scores = self._top_k(X[rows], top_k)
+            reached = (label_ids >= 0) & (scores >= self._threshold)
+            full = reached[:, -1] & (top_k < self.n_labels_)
+            row_numbers, columns = np.nonzero(reached & ~full[:, None])
+            found.append((rows[row_numbers], label_ids[row_numbers, columns]))
+            rows = rows[full]
+            top_k = min(top_k * 4, self.n_labels_)
+        row_ids = np.concatenate([part for part, _ in found]) if found else np.empty(0, np.int64)
+        label_ids = np.concatenate([part for _, part in found]) if found else np.empty(0, np.int64)
+        ones = np.ones(len(row_ids), dtype=self.y_dtype_)
+        return sp.csr_array((ones, (row_ids, label_ids)), shape=(n_rows, self.n_labels_))

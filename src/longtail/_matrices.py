@@ -1,0 +1,115 @@
+"""Bring X and y into the one form that the native core reads."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+# CSR with float32 values, int32 indices, int64 indptr, sorted and distinct; or C-contiguous float32.
+Matrix = sp.csr_array | NDArray[np.float32]
+YKind = Literal["classes", "dense", "sparse"]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What was given as y: its pattern as CSR, and what it takes to answer in the same form."""
+
+    Y: sp.csr_array
+    kind: YKind
+    dtype: np.dtype[Any]
+    classes: NDArray[Any] | None = None
+
+
+def canonical_csr(X: Any) -> sp.csr_array:
+    """Return float32 CSR with int64 indptr, int32 sorted distinct indices; copies only what must change."""
+    csr = sp.csr_array(X)
+    if not csr.has_canonical_format:
+        csr = csr.copy() if csr is X or np.shares_memory(csr.indices, X.indices) else csr
+        csr.sum_duplicates()
+    if csr.shape[1] > np.iinfo(np.int32).max:
+        raise ValueError(f"at most 2147483647 columns are supported, got {csr.shape[1]}")
+    return csr_from_parts(
+        csr.data.astype(np.float32, copy=False),
+        csr.indices.astype(np.int32, copy=False),
+        csr.indptr.astype(np.int64, copy=False),
+        csr.shape,
+    )
+
+
+def csr_from_parts(
+    values: NDArray[np.float32], indices: NDArray[np.int32], indptr: NDArray[np.int64], shape: tuple[int, int]
+) -> sp.csr_array:
+    """Build a CSR array around the three parts as they are; scipy's constructor would change the index types."""
+    csr = sp.csr_array(shape, dtype=values.dtype)
+    csr.data, csr.indices, csr.indptr = values, indices, indptr
+    csr.has_canonical_format = True
+    return csr
+
+
+def labels_from(owner: str, y: ArrayLike, n_rows: int) -> Labels:
+    """Read y: 1-D classes, a dense 0/1 indicator or a sparse one."""
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None")
+    if sp.issparse(y):
+        labels = Labels(_indicator(owner, y), "sparse", np.dtype(y.dtype))
+    else:
+        labels = _dense_labels(owner, np.asarray(y))
+    if labels.Y.shape[0] != n_rows:
+        raise ValueError(
+            f"{owner}: X and y must have the same number of rows, "
+            f"got inconsistent numbers {n_rows} and {labels.Y.shape[0]}"
+        )
+    return labels
+
+
+def _dense_labels(owner: str, y: NDArray[Any]) -> Labels:
+    if y.dtype.kind == "c":
+        raise ValueError(f"{owner}: Complex data not supported in y")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(f"{owner}: Input y contains NaN or infinity")
+    if y.ndim == 2 and y.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected; it is read as one class per row",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+        y = y.ravel()
+    if y.ndim == 1:
+        check_classification_targets(y)
+        classes, class_ids = np.unique(y, return_inverse=True)
+        indptr = np.arange(len(y) + 1, dtype=np.int64)
+        ones = np.ones(len(y), dtype=np.float32)
+        Y = csr_from_parts(ones, class_ids.astype(np.int32), indptr, (len(y), len(classes)))
+        return Labels(Y, "classes", y.dtype, classes)
+    if y.ndim != 2 or type_of_target(y) != "multilabel-indicator":
+        raise ValueError(
+            f"{owner}: Unknown label type: y must be 1-D classes or a 0/1 indicator with one column per label, "
+            f"got an array of shape {y.shape} with {type_of_target(y)} values"
+        )
+    return Labels(_indicator(owner, sp.csr_array(y)), "dense", y.dtype)
+
+
+def _indicator(owner: str, y: Any) -> sp.csr_array:
+    """Check that a sparse y holds only 0 and 1 and drop stored zeros."""
+    given = sp.csr_array(y)
+    if given.dtype.kind not in "biuf":
+        raise ValueError(f"{owner}: y must hold numbers or booleans, got dtype {given.dtype}")
+    if not np.isin(given.data, (0, 1)).all():
+        wrong = given.data[~np.isin(given.data, (0, 1))][0]
+        raise ValueError(
+            f"{owner}: a sparse y must hold only 0 and 1, got {wrong}; pass (Y > 0) to use every entry as a label"
+        )
+    Y = canonical_csr(given.astype(np.float32))
+    if not Y.data.all():
+        Y.eliminate_zeros()
+        Y = canonical_csr(Y)
+    if Y.nnz and Y.data.max() > 1:  # repeated entries were summed
+        Y.data = np.ones_like(Y.data)
+    return Y

@@ -1,0 +1,100 @@
+"""The constant ranking: the most frequent labels for every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail import _core
+from longtail._arrays import ArraySpec
+from longtail._base import XMCClassifier
+from longtail._matrices import Matrix
+from longtail._topk import TopK
+from longtail.execution import Arrays, Params, Plan, Run, Shard
+
+_LABELS_PER_TASK = 1 << 16
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Popularity(XMCClassifier):
+    """Predict the most frequent labels of the training set for every row.
+
+    The constant ranking of the PfastreXML paper (section 7): what a system must beat to have learnt anything.
+    A label's score is the share of training rows that carry it. Memory: 8 bytes a label.
+
+    Parameters
+    ----------
+    n_jobs, random_state
+        Accepted like everywhere; the result does not depend on them.
+
+    Attributes
+    ----------
+    ranking_ : int32 array (n_seen_labels,), labels with positives, most frequent first
+    shares_ : float32 array (n_seen_labels,), their share of the training rows
+
+    Examples
+    --------
+    >>> import numpy as np, longtail as lt
+    >>> Y = np.array([[1, 1, 0], [1, 0, 0]])
+    >>> lt.Popularity().fit(np.ones((2, 4)), Y).predict_top_k(np.ones((1, 4)), top_k=2).label_ids
+    array([[0, 1]], dtype=int32)
+    """
+
+    _state: ClassVar[dict[str, ArraySpec]] = {
+        "ranking_": ArraySpec(np.int32, ndim=1, min=0),
+        "shares_": ArraySpec(np.float32, ndim=1, finite=True, min=0, max=1),
+    }
+    ranking_: NDArray[np.int32] = field(init=False)
+    shares_: NDArray[np.float32] = field(init=False)
+
+    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run) -> None:
+        n_rows, n_labels = Y.shape
+        plan = Plan(
+            owner="Popularity",
+            unit="label ranges",
+            task=count_labels,
+            arrays={"label_ids": Y.indices},
+            params={"n_labels": n_labels},
+            n_tasks=max(1, -(-n_labels // _LABELS_PER_TASK)),
+        )
+        counts = np.concatenate([shard["counts"] for shard in run.map(plan)])
+        by_count = np.argsort(-counts, kind="stable").astype(np.int32)
+        seen = by_count[counts[by_count] > 0]
+        self.ranking_ = seen
+        self.shares_ = (counts[seen] / n_rows).astype(np.float32)
+
+    def _top_k(self, X: Matrix, top_k: int) -> TopK:
+        n_found = min(top_k, len(self.ranking_))
+        label_ids = np.full((X.shape[0], top_k), -1, dtype=np.int32)
+        scores = np.zeros((X.shape[0], top_k), dtype=np.float32)
+        label_ids[:, :n_found] = self.ranking_[:n_found]
+        scores[:, :n_found] = self.shares_[:n_found]
+        return TopK(label_ids, scores)
+
+    def _check_state(self) -> None:
+        if len(self.ranking_) != len(self.shares_):
+            raise ValueError(
+                f"Popularity: ranking_ has {len(self.ranking_)} labels, but shares_ has {len(self.shares_)}"
+            )
+        if len(self.ranking_) and self.ranking_.max() >= self.n_labels_:
+            raise ValueError(
+                f"Popularity: ranking_ names label {self.ranking_.max()}, but there are {self.n_labels_} labels"
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def count_labels(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
+    """Count the rows of each label in one range of labels."""
+    first = task_id * _LABELS_PER_TASK
+    last = min(first + _LABELS_PER_TASK, int(params["n_labels"] or 0))
+    label_ids = arrays["label_ids"]
+    in_range = label_ids[(label_ids >= first) & (label_ids < last)] - first
+    return {"counts": np.bincount(in_range, minlength=last - first).astype(np.int64)}

@@ -1,0 +1,68 @@
+"""The `longtail` command. Nothing heavy is imported here: `longtail --help` must stay instant."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+import longtail
+from longtail.cli.convert import convert
+from longtail.cli.evaluate import evaluate
+from longtail.cli.info import info
+from longtail.cli.predict import predict
+from longtail.cli.train import train
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(longtail.__version__, prog_name="longtail")
+def app() -> None:
+    """Rank the few relevant labels out of thousands to millions.
+
+    \b
+    Data files are known by their ending:
+      .txt .txt.gz           XMC text: 'n_rows n_features n_labels', then 'l1,l2 f:v f:v ...'
+      .svm .svm.gz           svmlight, multi-label
+      .npz                   scipy matrices, X.NAME.npz beside Y.NAME.npz
+      .jsonl .csv .tsv (.gz) texts with label names
+      a directory            CSR arrays, memory-mapped (made by `longtail convert`)
+
+    \b
+    Example:
+      longtail train train.jsonl.gz -o tags.model
+      longtail evaluate tags.model test.jsonl.gz
+      longtail predict tags.model new.jsonl --top-k 3
+    """
+
+
+for command in (train, predict, evaluate, info, convert):
+    app.add_command(command)
+
+
+def main() -> None:
+    """Run the command line; errors become one line on stderr and exit code 2."""
+    try:
+        app(standalone_mode=False)
+    except click.exceptions.Abort:
+        _leave("stopped", 130)
+    except KeyboardInterrupt:
+        _leave("stopped", 130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone; nothing is wrong
+        sys.exit(0)
+    except MemoryError:
+        _leave("out of memory; use fewer threads (--n-jobs), smaller data or a larger machine", 2)
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        _leave(" ".join(str(error).split()) or type(error).__name__, 2)
+
+
+def _leave(message: str, code: int) -> None:
+    click.echo(f"longtail: {message}", err=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

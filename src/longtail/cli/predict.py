@@ -1,0 +1,99 @@
+"""longtail predict"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from longtail.cli import options
+
+_BLOCK_ROWS = 8192
+
+
+@click.command()
+@options.model_argument
+@options.data_argument
+@options.top_k_option
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout.")
+@click.option("--unit-rows", is_flag=True, help="Scale every row of a matrix to length 1, as in training.")
+@options.n_jobs_option
+@options.overwrite_option
+@options.json_option
+def predict(
+    model: Path,
+    data: Path,
+    top_k: int,
+    output: Path | None,
+    unit_rows: bool,
+    n_jobs: int | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Rank the labels of every row of DATA, a line a row.
+
+    Lines are 'label:score label:score …', best first; with --json, objects with label ids (or names) and scores.
+
+    \b
+    Example:
+      longtail predict eurlex.model eurlex_test.txt.gz --top-k 3 --unit-rows
+    """
+    loaded = options.load_model(model, n_jobs)
+    if output is not None and output.exists() and not overwrite:
+        raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
+    lines = _lines(loaded, data, top_k, unit_rows=unit_rows, as_json=as_json)
+    if output is None:
+        _write(lines, nullcontext(sys.stdout))
+        return
+    beside = output.with_name(f".{output.name}.tmp")
+    try:
+        _write(lines, beside.open("w", encoding="utf-8"))
+        beside.replace(output)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _lines(model: options.Model, data: Path, top_k: int, *, unit_rows: bool, as_json: bool) -> Iterator[str]:
+    from longtail import datasets
+    from longtail.tagger import Tagger
+
+    if isinstance(model, Tagger):
+        if not options.is_text(data):
+            raise ValueError(f"{data} holds vectors, but this model tags texts; give .jsonl, .csv or .tsv")
+        texts, _ = datasets.read_text(data)
+        for begin in range(0, len(texts), _BLOCK_ROWS):
+            for tags in model.tag(texts[begin : begin + _BLOCK_ROWS], top_k):
+                labels, scores = [tag.label for tag in tags], [tag.score for tag in tags]
+                yield _line(labels, scores, "labels", as_json=as_json)
+        return
+    if options.is_text(data):
+        raise ValueError(
+            f"{data} holds texts, but this model ranks vectors; train on texts to get a model that takes them"
+        )
+    X, _ = datasets.read(data)
+    for begin in range(0, X.shape[0], _BLOCK_ROWS):
+        block = X[begin : begin + _BLOCK_ROWS]
+        top = model.predict_top_k(datasets.unit_rows(block) if unit_rows else block, top_k)
+        for ids, row in zip(top.label_ids.tolist(), top.scores.tolist(), strict=True):
+            found = [label_id for label_id in ids if label_id >= 0]
+            yield _line(found, row[: len(found)], "label_ids", as_json=as_json)
+
+
+def _line(labels: list[Any], scores: list[float], key: str, *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps({key: labels, "scores": [float(f"{score:.6g}") for score in scores]}, ensure_ascii=False)
+    separator = " " if key == "label_ids" else "\t"  # names may hold blanks
+    return separator.join(f"{label}:{score:.6g}" for label, score in zip(labels, scores, strict=True))
+
+
+def _write(lines: Iterator[str], target: Any) -> None:
+    stream: IO[str]
+    with target as stream:
+        for line in lines:
+            stream.write(line + "\n")
+        stream.flush()

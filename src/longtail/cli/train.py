@@ -1,0 +1,77 @@
+"""longtail train"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+
+from longtail.cli import options
+
+
+@click.command()
+@options.data_argument
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory of the new model.")
+@click.option("-e", "--estimator", default=None, help="Name of the estimator, e.g. Popularity.")
+@click.option("-p", "--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter of the estimator.")
+@click.option("--unit-rows", is_flag=True, help="Scale every row of a matrix to length 1 (texts always are).")
+@click.option("--random-state", type=int, default=0, show_default=True, help="Same seed, same model.")
+@click.option("--checkpoint", type=click.Path(path_type=Path), help="Directory that makes the run resumable.")
+@options.n_jobs_option
+@options.overwrite_option
+@options.json_option
+def train(
+    data: Path,
+    output: Path,
+    estimator: str | None,
+    params: tuple[str, ...],
+    unit_rows: bool,
+    random_state: int,
+    checkpoint: Path | None,
+    n_jobs: int | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Train a model on DATA and save it.
+
+    Texts with label names become a Tagger that answers with names.
+
+    \b
+    Example:
+      longtail train eurlex_train.txt.gz -o eurlex.model --unit-rows
+    """
+    if output.exists() and not overwrite:
+        raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
+    import longtail
+    from longtail import datasets
+    from longtail.io import make_estimator
+
+    model = make_estimator(estimator, {"random_state": random_state, "n_jobs": n_jobs} | options.parse_params(params))
+    begin = time.perf_counter()
+    trained: options.Model
+    if options.is_text(data):
+        texts, labels = datasets.read_text(data)
+        trained = longtail.Tagger(model).fit(texts, labels, checkpoint=checkpoint, progress="bar")
+    else:
+        X, Y = datasets.read(data)
+        trained = model.fit(datasets.unit_rows(X) if unit_rows else X, Y, checkpoint=checkpoint, progress="bar")
+    seconds = time.perf_counter() - begin
+    longtail.save(trained, output, overwrite=overwrite)
+    result = {
+        "model": str(output),
+        "estimator": type(model).__name__,
+        "n_rows": model.n_rows_,
+        "n_features": model.n_features_in_,
+        "n_labels": model.n_labels_,
+        "seconds": round(seconds, 3),
+        "size_bytes": sum(path.stat().st_size for path in output.rglob("*") if path.is_file()),
+    }
+    if as_json:
+        click.echo(json.dumps(result))
+    else:
+        click.echo(
+            f"{result['estimator']} trained on {model.n_rows_:,} rows, {model.n_features_in_:,} features and "
+            f"{model.n_labels_:,} labels in {seconds:.1f} s; saved as {output} ({result['size_bytes'] / 1e6:.1f} MB)"
+        )

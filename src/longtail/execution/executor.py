@@ -1,0 +1,41 @@
+"""The executor protocol, and the choice of one by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from longtail import _core
+from longtail.execution.plan import Arrays, Plan, Shard
+
+Tick = Callable[[], None]
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Runs the tasks of a plan somewhere: on threads, inline, on a cluster."""
+
+    def share(self, arrays: Arrays) -> Any:
+        """Bring the arrays to where tasks run, once, and return a handle to them."""
+
+    def map(
+        self, plan: Plan, shared: Any, task_ids: Sequence[int], control: _core.Control, tick: Tick
+    ) -> Iterator[tuple[int, Shard]]:
+        """Yield (task_id, shard) as tasks end, in any order; call `tick` several times a second while waiting.
+
+        When the consumer closes the iterator or `tick` raises, running tasks are stopped through `control`.
+        """
+
+
+def choose_executor(executor: str | Executor | None, n_jobs: int) -> Executor:
+    """Turn the `executor` argument of ``fit`` into an object."""
+    from longtail.execution.inline import InlineExecutor
+    from longtail.execution.on_threads import ThreadExecutor
+
+    if executor is None or executor == "threads":
+        return ThreadExecutor(n_jobs)
+    if executor == "inline":
+        return InlineExecutor()
+    if isinstance(executor, str) or not isinstance(executor, Executor):
+        raise ValueError(f"executor must be 'threads', 'inline' or an Executor object, got {executor!r}")
+    return executor

@@ -1,0 +1,117 @@
+"""Running plans: order, errors, stops, checkpoints."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longtail import _core
+from longtail.execution import Arrays, InlineExecutor, Params, Plan, Run, Shard, Stopped, ThreadExecutor
+
+calls: list[int] = []
+
+
+def double(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
+    calls.append(task_id)
+    time.sleep(0.002 * (task_id % 3))
+    if params["fails_at"] == task_id:
+        raise ValueError(f"task {task_id} is broken")
+    return {"result": arrays["numbers"][task_id : task_id + 1] * 2}
+
+
+def wait_until_stopped(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
+    while not control.cancelled:
+        time.sleep(0.001)
+    raise _core.Cancelled("stopped")
+
+
+@pytest.fixture(autouse=True)
+def _forget_calls() -> None:
+    calls.clear()
+
+
+def make_plan(task: Any = double, n_tasks: int = 20, fails_at: int = -1) -> Plan:
+    return Plan(
+        owner="Doubler",
+        unit="numbers",
+        task=task,
+        arrays={"numbers": np.arange(n_tasks, dtype=np.int64)},
+        params={"fails_at": fails_at},
+        n_tasks=n_tasks,
+    )
+
+
+@pytest.mark.parametrize("executor", [InlineExecutor(), ThreadExecutor(1), ThreadExecutor(5)])
+def test_shards_come_back_in_task_order(executor: Any) -> None:
+    with Run("Doubler", 1, executor=executor) as run:
+        shards = run.map(make_plan())
+    assert [int(shard["result"][0]) for shard in shards] == [2 * i for i in range(20)]
+    assert sorted(calls) == list(range(20))
+
+
+def test_an_error_in_a_task_is_raised_and_stops_the_others() -> None:
+    with Run("Doubler", 2) as run, pytest.raises(ValueError, match="task 3 is broken"):
+        run.map(make_plan(n_tasks=1000, fails_at=3))
+    assert len(calls) < 1000
+    assert run.control.cancelled
+
+
+def test_a_progress_callable_that_says_false_stops_running_tasks() -> None:
+    run = Run("Doubler", 2, progress=lambda done, total: False)
+    with run, pytest.raises(Stopped, match="Doubler: stopped by the progress callable at 0 of 20 numbers"):
+        run.map(make_plan(wait_until_stopped))
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("longtail-Doubler")]
+
+
+def test_call_runs_beside_and_hands_errors_on() -> None:
+    run = Run("Doubler", 1)
+    assert run.call(lambda: threading.current_thread().name, "things", 1) == "longtail-Doubler"
+    with pytest.raises(ZeroDivisionError):
+        run.call(lambda: 1 // 0, "things", 1)
+
+
+def test_finished_shards_are_not_computed_again(tmp_path: Path) -> None:
+    with Run("Doubler", 2, checkpoint=tmp_path) as run, pytest.raises(ValueError, match="broken"):
+        run.map(make_plan(fails_at=19))
+    first = sorted(calls)
+    assert first == list(range(20))
+    calls.clear()
+    with pytest.raises(ValueError, match="belongs to a run with other parameters"):
+        Run("Doubler", 2, checkpoint=tmp_path).map(make_plan())
+    with Run("Doubler", 2, checkpoint=tmp_path) as run, pytest.raises(ValueError, match="broken"):
+        run.map(make_plan(fails_at=19))
+    assert calls == [19]
+
+
+def test_a_damaged_shard_is_computed_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    expected = Run("Doubler", 2, checkpoint=tmp_path).map(make_plan())
+    damaged = next((tmp_path / "shard-00000007").glob("*.npy"))
+    damaged.chmod(0o644)
+    content = bytearray(damaged.read_bytes())
+    content[-1] ^= 1
+    damaged.write_bytes(content)
+    calls.clear()
+    found = Run("Doubler", 2, checkpoint=tmp_path).map(make_plan())
+    assert calls == [7]
+    assert "shard-00000007 is damaged and will be computed again" in caplog.text
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a["result"], b["result"])
+
+
+def test_a_checkpoint_never_takes_over_a_directory_of_something_else(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(ValueError, match="is neither empty nor a checkpoint; choose another directory"):
+        Run("Doubler", 2, checkpoint=tmp_path).map(make_plan())
+    assert (tmp_path / "thesis.tex").read_text() == "precious"
+
+
+@pytest.mark.parametrize("content", ["{", "[1, 2]", "[" * 100_000])
+def test_a_broken_plan_file_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "plan.json").write_text(content)
+    with pytest.raises(ValueError, match=r"plan\.json is not "):
+        Run("Doubler", 2, checkpoint=tmp_path).map(make_plan())
