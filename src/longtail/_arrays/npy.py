@@ -23,9 +23,7 @@ def write_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """Return the header of a C-ordered array; its length is a multiple of 64: mapped values are aligned."""
     text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {shape!r}, }}"
     length = -(-(_PREFIX_BYTES + len(text) + 1) // _ALIGNMENT) * _ALIGNMENT - _PREFIX_BYTES
-    return (
-        _MAGIC + b"\x01\x00" + length.to_bytes(2, "little") + text.ljust(length - 1).encode("ascii") + b"\n"
-    )
+    return _MAGIC + b"\x01\x00" + length.to_bytes(2, "little") + text.ljust(length - 1).encode("ascii") + b"\n"
 
 
 def read_header(owner: str, start: bytes) -> tuple[np.dtype[Any], tuple[int, ...], int]:
@@ -37,23 +35,17 @@ def read_header(owner: str, start: bytes) -> tuple[np.dtype[Any], tuple[int, ...
     if not start.startswith(_MAGIC):
         raise ValueError(f"{owner}: not a .npy file: it must begin with {_MAGIC!r}, got {shown(start[:6])}")
     if start[6:8] != b"\x01\x00":
-        raise ValueError(
-            f"{owner}: the .npy version must be 1.0, got {'.'.join(map(str, start[6:8])) or 'nothing'}"
-        )
+        raise ValueError(f"{owner}: the .npy version must be 1.0, got {'.'.join(map(str, start[6:8])) or 'nothing'}")
     offset = _PREFIX_BYTES + int.from_bytes(start[8:10], "little")
     if offset > HEADER_MAX_BYTES or offset % _ALIGNMENT:
         raise ValueError(
             f"{owner}: values must begin at a multiple of {_ALIGNMENT} up to {HEADER_MAX_BYTES}, got {offset}"
         )
     if len(start) < offset:
-        raise ValueError(
-            f"{owner}: the header needs {offset} bytes, but the file has {len(start)}; it was cut short"
-        )
+        raise ValueError(f"{owner}: the header needs {offset} bytes, but the file has {len(start)}; it was cut short")
     match = _HEADER.fullmatch(start[_PREFIX_BYTES:offset].decode("latin-1"))
     if match is None:
-        raise ValueError(
-            f"{owner}: the header must be that of a plain array, got {shown(start[_PREFIX_BYTES:offset])}"
-        )
+        raise ValueError(f"{owner}: the header must be that of a plain array, got {shown(start[_PREFIX_BYTES:offset])}")
     descr, fortran_order, shape_text = match.groups()
     if "O" in descr:
         raise ValueError(f"{owner}: holds Python objects (pickle), which longtail never loads")

@@ -47,9 +47,7 @@ def staged(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator
         raise ValueError(f"{target}: the path must end in a name, to write beside it first")
     target = target.parent.resolve() / target.name
     if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"{target.parent}: no such directory; make it first, then write {target.name!r} in it"
-        )
+        raise FileNotFoundError(f"{target.parent}: no such directory; make it first, then write {target.name!r} in it")
     _recover(target)
     _check_replaceable(target, overwrite=overwrite)
     with ExitStack() as locks:
@@ -83,9 +81,7 @@ def _claim_slot(target: Path, locks: ExitStack) -> Path:
         # Busy: between mkdir and lock another writer took this one for a leftover.
         if _lock(folder, locks, wait=False) is not _Lock.BUSY:
             return folder
-    raise FileExistsError(
-        f"{target.parent} is full of leftovers; remove .{target.name}.*.longtail-tmp from it"
-    )
+    raise FileExistsError(f"{target.parent} is full of leftovers; remove .{target.name}.*.longtail-tmp from it")
 
 
 def _publish(folder: Path, target: Path, *, overwrite: bool, locks: ExitStack) -> bool:

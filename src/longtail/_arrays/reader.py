@@ -29,7 +29,7 @@ _MAX_SIZE = 1 << 48
 
 
 def read_arrays(
-    path: str | os.PathLike[str], specs: Mapping[str, ArraySpec], *, verify: bool = False
+    path: str | os.PathLike[str], specs: Mapping[str, ArraySpec] | None, *, verify: bool = False
 ) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Read a directory that `write_arrays` wrote.
 
@@ -38,7 +38,8 @@ def read_arrays(
     path : path
         The directory.
     specs : mapping of name to ArraySpec
-        Exactly the arrays that must be there, and their rules. Only rules on values read them.
+        Exactly the arrays that must be there, and their rules. Only rules on values read them. None takes
+        whatever the manifest names: for shards that this very run wrote.
     verify : bool, default False
         Read every byte and compare its SHA-256 with the manifest's.
 
@@ -135,21 +136,17 @@ class ArrayDirectory:
         with os.fdopen(self._open(file_name), "rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size
             if size_bytes > max_bytes:
-                raise ValueError(
-                    f"{self.path / file_name}: must be at most {max_bytes} bytes, got {size_bytes}"
-                )
+                raise ValueError(f"{self.path / file_name}: must be at most {max_bytes} bytes, got {size_bytes}")
             return file.read(max_bytes)
 
-    def read(self, specs: Mapping[str, ArraySpec], *, verify: bool = False) -> dict[str, npt.NDArray[Any]]:
+    def read(self, specs: Mapping[str, ArraySpec] | None, *, verify: bool = False) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays that ``specs`` names, mapped; see `read_arrays`."""
+        if specs is None:
+            specs = {name: ArraySpec(claim.dtype, shape=claim.shape) for name, claim in self.claims.items()}
         for name in specs.keys() - self.claims.keys():
-            raise ValueError(
-                f"{self.path / 'manifest.json'}: array {name!r} is missing; the directory is incomplete"
-            )
+            raise ValueError(f"{self.path / 'manifest.json'}: array {name!r} is missing; the directory is incomplete")
         for name in self.claims.keys() - specs.keys():
-            raise ValueError(
-                f"{self.path / 'manifest.json'}: array {name!r} is not known; it must not be there"
-            )
+            raise ValueError(f"{self.path / 'manifest.json'}: array {name!r} is not known; it must not be there")
         for name, spec in specs.items():
             spec.check_form(f"{self.path / name}.npy", self.claims[name].dtype, self.claims[name].shape)
         owners: dict[tuple[int, int], str] = {}
@@ -171,18 +168,14 @@ class ArrayDirectory:
                 raise ValueError(f"{owner}: is the same file as {other}.npy; arrays must not overlap")
             if status.st_size != claim.size_bytes:
                 problem = "was cut short" if status.st_size < claim.size_bytes else "is too long"
-                raise ValueError(
-                    f"{owner}: {problem}: must have {claim.size_bytes} bytes, got {status.st_size}"
-                )
+                raise ValueError(f"{owner}: {problem}: must have {claim.size_bytes} bytes, got {status.st_size}")
             dtype, shape, offset = read_header(owner, file.read(HEADER_MAX_BYTES) or b"")
             if (dtype, shape) != (claim.dtype, claim.shape):
                 says = f"the manifest says {claim.dtype.name} {claim.shape}"
                 raise ValueError(f"{owner}: {says}, the file's header {dtype.name} {shape}")
             expected = offset + dtype.itemsize * math.prod(shape)  # Python's integers do not overflow
             if expected != status.st_size:
-                raise ValueError(
-                    f"{owner}: {dtype.name} {shape} needs {expected} bytes, the file has {status.st_size}"
-                )
+                raise ValueError(f"{owner}: {dtype.name} {shape} needs {expected} bytes, the file has {status.st_size}")
             values = mmap.mmap(file.fileno(), status.st_size, access=mmap.ACCESS_READ)
         return np.ndarray(shape, dtype, buffer=values, offset=offset)
 
@@ -206,9 +199,7 @@ class ArrayDirectory:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             descriptor = os.open(name, flags, dir_fd=self._descriptor)
         except FileNotFoundError:
-            raise ValueError(
-                f"{owner}: is missing; {self.path} is incomplete or was not written by longtail"
-            ) from None
+            raise ValueError(f"{owner}: is missing; {self.path} is incomplete or was not written by longtail") from None
         if not is_kind(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise ValueError(f"{owner}: must be a {kind}, and was exchanged for something else just now")
@@ -245,9 +236,7 @@ def _check_claim(owner: str, name: str, claim: object) -> Claim:
     if not isinstance(shape, list) or not all(_is_count(length) for length in shape):
         raise ValueError(f"{owner}: shape must be a list of whole numbers >= 0, got {shown(shape)}")
     if len(shape) > MAX_NDIM or math.prod(length or 1 for length in shape) >= _MAX_SIZE:
-        raise ValueError(
-            f"{owner}: at most {MAX_NDIM} dimensions and 2**48 values can be; got {shown(shape)}"
-        )
+        raise ValueError(f"{owner}: at most {MAX_NDIM} dimensions and 2**48 values can be; got {shown(shape)}")
     if not _is_count(size_bytes):
         raise ValueError(f"{owner}: size_bytes must be a whole number >= 0, got {shown(size_bytes)}")
     if not isinstance(sha256, str) or _SHA256.fullmatch(sha256) is None:

@@ -60,9 +60,7 @@ class ArraySpec:
     def check_form(self, owner: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         """Check what is known without looking at a single value."""
         if dtype != np.dtype(self.dtype):
-            raise ValueError(
-                f"{owner} must be {np.dtype(self.dtype).name}, got {dtype.name}; the file is damaged"
-            )
+            raise ValueError(f"{owner} must be {np.dtype(self.dtype).name}, got {dtype.name}; the file is damaged")
         ndim = len(self.shape) if self.shape is not None else self.ndim
         if ndim is not None and len(shape) != ndim:
             raise ValueError(f"{owner} must have {ndim} dimensions, got shape {shape}; the file is damaged")

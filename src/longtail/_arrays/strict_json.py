@@ -35,9 +35,7 @@ def parse_json(owner: str, data: bytes, *, max_bytes: int = MAX_BYTES) -> dict[s
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{owner}: must be UTF-8, got byte 0x{data[error.start]:02x} at {error.start}"
-        ) from None
+        raise ValueError(f"{owner}: must be UTF-8, got byte 0x{data[error.start]:02x} at {error.start}") from None
     _check_depth(owner, text)
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -62,9 +60,7 @@ def parse_json(owner: str, data: bytes, *, max_bytes: int = MAX_BYTES) -> dict[s
         raise _RuleError(f"{owner}: {name} is not JSON; a number must be finite")
 
     try:
-        value = json.loads(
-            text, object_pairs_hook=pairs, parse_int=integer, parse_float=real, parse_constant=constant
-        )
+        value = json.loads(text, object_pairs_hook=pairs, parse_int=integer, parse_float=real, parse_constant=constant)
     except _RuleError as error:
         raise ValueError(str(error)) from None
     except ValueError as error:
@@ -75,9 +71,7 @@ def parse_json(owner: str, data: bytes, *, max_bytes: int = MAX_BYTES) -> dict[s
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
-            raise ValueError(
-                f"{owner}: text must be valid Unicode, got {shown(error.object[error.start])}"
-            ) from None
+            raise ValueError(f"{owner}: text must be valid Unicode, got {shown(error.object[error.start])}") from None
     return value
 
 
