@@ -3,10 +3,12 @@
 // One register function per folder of the core, each in its bind_<folder>.cpp.
 namespace longtail::bindings {
 void bind_base(nanobind::module_& m);
+void bind_text(nanobind::module_& m);
 }  // namespace longtail::bindings
 
 #define LONGTAIL_NB_MODULE(name, variable) NB_MODULE(name, variable)
 
 LONGTAIL_NB_MODULE(LONGTAIL_MODULE, m) {
     longtail::bindings::bind_base(m);
+    longtail::bindings::bind_text(m);
 }

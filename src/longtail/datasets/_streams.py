@@ -1,0 +1,130 @@
+"""Bytes in and out of files: gzip is transparent, and a written file appears whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import queue
+import stat
+import tempfile
+import threading
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, BinaryIO
+
+_BLOCK_BYTES = 1 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def is_plain_file(path: Path) -> bool:
+    """Tell whether the path is a regular file, not gzipped: one that threads can read at any place."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        return False
+    with path.open("rb") as file:
+        return file.read(2) != _GZIP_MAGIC
+
+
+def read_blocks(path: Path) -> Iterator[bytes]:
+    """Yield the bytes of a file or pipe, decompressed when they begin as gzip does."""
+    with path.open("rb") as file:
+        first = file.read(_BLOCK_BYTES)
+        if first.startswith(_GZIP_MAGIC):
+            yield from _decompressed(file, first, path)
+        else:
+            block = first
+            while block:
+                yield block
+                block = file.read(_BLOCK_BYTES)
+
+
+def _decompressed(file: BinaryIO, first: bytes, path: Path) -> Iterator[bytes]:
+    stream = zlib.decompressobj(wbits=31)
+    pending = first
+    while True:
+        try:
+            block = stream.decompress(pending, _BLOCK_BYTES)
+        except zlib.error as error:
+            raise ValueError(f"{path} is not a sound gzip file: {error}") from None
+        if block:
+            yield block
+        if stream.eof:  # a gzip file may hold several members, and zeros after the last
+            pending = stream.unused_data.lstrip(b"\0") or file.read(_BLOCK_BYTES).lstrip(b"\0")
+            if not pending:
+                return
+            stream = zlib.decompressobj(wbits=31)
+        else:
+            pending = stream.unconsumed_tail or file.read(_BLOCK_BYTES)
+            if not pending and not block:
+                raise ValueError(f"{path} is not a sound gzip file: it ends early; is the download complete?")
+
+
+def guess_text_bytes(path: Path) -> int:
+    """Guess the length of the text in a gzip file from its last four bytes; 0 when there is nothing to go by."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        return 0
+    with path.open("rb") as file:
+        compressed_bytes = file.seek(0, os.SEEK_END)
+        if compressed_bytes < 18:
+            return 0
+        file.seek(-4, os.SEEK_END)
+        # Deflate never shrinks further than 1032 to 1, so a lie about the length stays harmless.
+        return min(int.from_bytes(file.read(4), "little"), 1032 * compressed_bytes)
+
+
+def ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Draw the blocks in a thread of their own, a few ahead of the consumer (zlib works without the GIL)."""
+    ready: queue.Queue[bytes | BaseException | None] = queue.Queue(maxsize=2)
+    has_stopped = threading.Event()
+
+    def put(item: bytes | BaseException | None) -> bool:
+        while not has_stopped.is_set():
+            with contextlib.suppress(queue.Full):
+                ready.put(item, timeout=0.1)
+                return True
+        return False
+
+    def draw() -> None:
+        try:
+            for block in blocks:
+                if not put(block):
+                    return
+            put(None)
+        except BaseException as error:  # raised again in the consumer
+            put(error)
+
+    thread = threading.Thread(target=draw, name="longtail-decompress", daemon=True)
+    thread.start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        has_stopped.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def new_file(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
+    """Open a file for writing that takes its name only when all is written; gzipped when the name ends in .gz."""
+    if not overwrite and path.exists():
+        raise FileExistsError(f"{path} exists; pass overwrite=True to replace it")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    unfinished = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if path.suffix == ".gz":
+                # Neither name nor time in the header: the same data gives the same bytes.
+                with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as packed:
+                    yield packed  # type: ignore[misc]
+            else:
+                yield file
+        umask = os.umask(0)
+        os.umask(umask)
+        unfinished.chmod(0o666 & ~umask)
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,74 @@
+"""The text format of the Extreme Classification Repository."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.datasets._csr import build_labels
+from longtail.datasets._rows import read_rows
+
+if TYPE_CHECKING:
+    from longtail.datasets._csr import Csr
+
+
+def read_xmc(
+    path: str | PathLike[str], labels_path: str | PathLike[str] | None = None, *, n_jobs: int | None = None
+) -> tuple[Csr, Csr]:
+    """Read a data set in the XMC text format.
+
+    The first line is ``n_rows n_features n_labels``, each further line one row ``l1,l2 f:v f:v``, ids from 0. Lines
+    that begin with a blank have no labels. Features may come in any order; values of a repeated feature are
+    added up, repeated labels count once. Trailing blanks, CRLF and a missing last newline are fine. Gzip is
+    recognised by its content.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file; in the older two-file layout the one with the features (``trn_X_Xf.txt``).
+    labels_path : str or path-like, optional
+        The file with the labels (``trn_X_Y.txt``) in the two-file layout, where each file is a sparse matrix with
+        the header ``n_rows n_columns`` and lines ``column:value``. Labels with value 0 are left out.
+    n_jobs : int, optional
+        Threads; default: as many as this process may use. The result does not depend on it.
+
+    Returns
+    -------
+    X : csr_array of shape (n_rows, n_features), float32
+        Sorted, without duplicates.
+    Y : csr_array of shape (n_rows, n_labels), float32
+        1 where a row has a label.
+
+    Raises
+    ------
+    ValueError
+        With file, line and column of the first thing that is wrong.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import longtail as lt
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+    >>> _ = path.write_text("2 4 3\\n0,2 1:0.5 3:2\\n 0:1\\n")
+    >>> X, Y = lt.datasets.read_xmc(path)
+    >>> X.toarray()
+    array([[0. , 0.5, 0. , 2. ],
+           [1. , 0. , 0. , 0. ]], dtype=float32)
+    >>> Y.toarray()
+    array([[1., 0., 1.],
+           [0., 0., 0.]], dtype=float32)
+    """
+    if labels_path is None:
+        return read_rows(Path(path), "xmc", n_jobs)
+    X, _ = read_rows(Path(path), "matrix", n_jobs)
+    Y, _ = read_rows(Path(labels_path), "matrix", n_jobs)
+    if X.shape[0] != Y.shape[0]:
+        raise ValueError(f"{path} has {X.shape[0]} rows, but {labels_path} has {Y.shape[0]}")
+    if not np.all(Y.data):
+        kept_before = np.concatenate([[0], np.cumsum(Y.data != 0)])
+        Y = build_labels(Y.shape, kept_before[Y.indptr], Y.indices[Y.data != 0])
+    Y.data[:] = 1
+    return X, Y
