@@ -14,9 +14,7 @@ _ORDER = ("baseline", "avx2", "avx512")
 def _load() -> None:
     wanted = os.environ.get("LONGTAIL_ISA") or best_isa()
     if wanted not in _ORDER[: _ORDER.index(best_isa()) + 1]:
-        raise ImportError(
-            f"LONGTAIL_ISA must be one that this CPU runs, up to {best_isa()!r}; got {wanted!r}"
-        )
+        raise ImportError(f"LONGTAIL_ISA must be one that this CPU runs, up to {best_isa()!r}; got {wanted!r}")
     for isa in reversed(_ORDER[: _ORDER.index(wanted) + 1]):
         try:
             module = importlib.import_module(f"longtail._core_{isa}")

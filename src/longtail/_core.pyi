@@ -1,4 +1,5 @@
 # Written by scripts/write_stub.py (make stub); do not edit.
+import os
 from typing import Annotated
 
 import numpy
@@ -31,6 +32,30 @@ def check_csr(n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(N
 def check_labels(n_labels: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], owner: str) -> None:
     """
     Raise ValueError unless the arrays form a label matrix with sorted, distinct ids.
+    """
+
+class TextReader:
+    """Reads XMC, matrix or svmlight text: a file, or a stream in pieces."""
+
+    def __init__(self, name: str, dialect: str, first_feature_id: int = 0, n_features: int = -1, n_labels: int = -1, max_line_bytes: int = 268435456) -> None: ...
+
+    def read_file(self, path: str | os.PathLike, n_threads: int, control: Control) -> None:
+        """Parse a whole file."""
+
+    def feed(self, text: bytes, n_threads: int, control: Control) -> None:
+        """Parse the next bytes of a stream, cut anywhere."""
+
+    def expect_bytes(self, n_bytes: int) -> None:
+        """Say how long the text may be; only a hint."""
+
+    def finish(self, control: Control) -> tuple[int, int, int, NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.int64], NDArray[numpy.int32]]:
+        """
+        n_rows, n_features, n_labels, then indptr, indices and values of the features, indptr and indices of the labels.
+        """
+
+def write_rows(n_features: int, x_indptr: NDArray[numpy.int64], x_indices: NDArray[numpy.int32], x_values: NDArray[numpy.float32], n_labels: int, y_indptr: NDArray[numpy.int64], y_indices: NDArray[numpy.int32], first_row: int, last_row: int, has_labels: bool, first_feature_id: int, n_threads: int, control: Control) -> list[bytes]:
+    """
+    Lines of text for the rows [first_row, last_row), in parts. The views are not checked.
     """
 
 isa: str

@@ -148,9 +148,7 @@ def test_errors_name_file_line_and_column(tmp_path, text, line, column, message)
     assert str(raised_by_stream.value) == str(raised.value)
 
 
-def test_shared_data_sets_are_read_the_same_from_file_and_stream_with_any_number_of_threads(
-    tmp_path, shared_data
-):
+def test_shared_data_sets_are_read_the_same_from_file_and_stream_with_any_number_of_threads(tmp_path, shared_data):
     packed = shared_data("eurlex/eurlex_test.txt.gz")
     plain = tmp_path / "eurlex_test.txt"
     plain.write_bytes(gzip.decompress(packed.read_bytes()))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
 import numpy as np
 
 from longtail import _core
+from longtail._threads import resolve_n_jobs
 from longtail.datasets._csr import build_csr, build_labels
 from longtail.datasets._streams import ahead, guess_text_bytes, is_plain_file, read_blocks
 
@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from longtail.datasets._csr import Csr
 
 _ROWS_PER_WRITE = 8192
-
-
-def n_threads(n_jobs: int | None) -> int:
-    if n_jobs is not None and n_jobs < 1:
-        raise ValueError(f"n_jobs must be None or an int >= 1, got {n_jobs!r}")
-    return n_jobs or len(os.sched_getaffinity(0))
 
 
 def read_rows(
@@ -34,7 +28,7 @@ def read_rows(
     n_labels: int | None = None,
 ) -> tuple[Csr, Csr]:
     """Read features and labels; a dialect without labels gives a label matrix of no columns."""
-    threads = n_threads(n_jobs)
+    n_threads = resolve_n_jobs(n_jobs)
     control = _core.Control()
     reader = _core.TextReader(
         str(path),
@@ -45,28 +39,25 @@ def read_rows(
     )
     try:
         if is_plain_file(path):
-            reader.read_file(path, threads, control)
+            reader.read_file(path, n_threads, control)
         else:
             reader.expect_bytes(guess_text_bytes(path))
             blocks = read_blocks(path)
             # Unpacking takes longer than parsing, so one thread for each is all that helps.
-            for block in ahead(blocks) if threads > 1 else blocks:
+            for block in ahead(blocks) if n_threads > 1 else blocks:
                 reader.feed(block, 1, control)
-        n_rows, n_columns, n_label_columns, *arrays = reader.finish(control)
+        n_rows, n_columns, n_label_columns, x_indptr, x_indices, x_values, y_indptr, y_indices = reader.finish(control)
     except _core.Cancelled:
         raise KeyboardInterrupt from None
-    x_indptr, x_indices, x_values, y_indptr, y_indices = arrays
     return (
         build_csr((n_rows, n_columns), x_indptr, x_indices, x_values),
         build_labels((n_rows, n_label_columns), y_indptr, y_indices),
     )
 
 
-def write_rows(
-    file: IO[bytes], X: Csr, Y: Csr | None, n_jobs: int | None, *, first_feature_id: int = 0
-) -> None:
+def write_rows(file: IO[bytes], X: Csr, Y: Csr | None, n_jobs: int | None, *, first_feature_id: int = 0) -> None:
     """Write one line per row; without Y, lines have no label part."""
-    threads = n_threads(n_jobs)
+    n_threads = resolve_n_jobs(n_jobs)
     control = _core.Control()
     x_indptr = X.indptr.astype(np.int64)
     labels = X[:, :0] if Y is None else Y
@@ -85,7 +76,7 @@ def write_rows(
                 last_row=min(first_row + _ROWS_PER_WRITE, X.shape[0]),
                 has_labels=Y is not None,
                 first_feature_id=first_feature_id,
-                n_threads=threads,
+                n_threads=n_threads,
                 control=control,
             )
         except _core.Cancelled:
