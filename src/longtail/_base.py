@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,7 @@ from longtail import _rules
 from longtail._arrays import ArraySpec
 from longtail._matrices import Labels, Matrix, YKind, canonical_csr, labels_from
 from longtail._progress import Progress
-from longtail._rules import Rule
+from longtail._rules import Choice, Int, Rule
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.execution import Executor, Run
@@ -29,8 +29,8 @@ class XMCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of all estimators.
 
     A subclass is a keyword-only dataclass that names its parameters once, with a rule for each in `_rules`, and its
-    fitted arrays in `_state` (and as ``field(init=False)``, for the type checker); it implements `_fit` and `_top_k`,
-    and `_check_state` when its arrays must agree.
+    fitted arrays in `_state` (and as ``field(init=False)``, for the type checker), fitted scalars in `_scalars` and
+    fitted models in `_models`; it implements `_fit` and `_top_k`, and `_check_state` when these must agree.
     """
 
     n_jobs: int | None = None
@@ -40,6 +40,15 @@ class XMCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # Fitted arrays (name -> what a file must hold); io saves and checks exactly these. Subclasses add theirs.
     # label_counts_ (training rows of each label) is what propensities and reports are made of.
     _state: ClassVar[dict[str, ArraySpec]] = {"label_counts_": ArraySpec(np.int64, ndim=1, min=0)}
+    # Fitted numbers and words, and fitted attributes that are models themselves, each with its rules: saved and
+    # checked likewise. An attribute that may be None says so with Nothing().
+    _scalars: ClassVar[dict[str, tuple[Rule, ...]]] = {
+        "n_features_in_": (Int(1, 2**31 - 1),),
+        "n_labels_": (Int(0, 2**31 - 1),),
+        "n_rows_": (Int(1),),
+        "y_kind_": (Choice(*get_args(YKind)),),
+    }
+    _models: ClassVar[dict[str, tuple[Rule, ...]]] = {}
     # predict() answers with the labels whose score reaches this.
     _threshold: ClassVar[float] = 0.5
 
@@ -53,12 +62,11 @@ class XMCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        rules: dict[str, tuple[Rule, ...]] = {}
-        state: dict[str, ArraySpec] = {}
-        for base in reversed(cls.__mro__):
-            rules |= vars(base).get("_rules", {})
-            state |= vars(base).get("_state", {})
-        cls._rules, cls._state = rules, state
+        for name in ("_rules", "_state", "_scalars", "_models"):
+            merged: dict[str, Any] = {}
+            for base in reversed(cls.__mro__):
+                merged |= vars(base).get(name, {})
+            setattr(cls, name, merged)
 
     # ---- what a subclass writes -------------------------------------------------------------------------------
 
