@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from longtail._matrices import canonical_csr
 from longtail._rules import Bool, Int, Nothing, check_params
 
-_RULES = {
+RULES = {
     "min_df": (Int(1),),
     "max_features": (Nothing(), Int(1)),
     "max_ngram": (Int(1, 5),),
@@ -60,7 +60,7 @@ class TextVectorizer:
     def fit(self, texts: Sequence[str]) -> Self:
         """Learn the vocabulary and its inverse document frequencies."""
         params = self.params()
-        check_params("TextVectorizer", params, _RULES)
+        check_params("TextVectorizer", params, RULES)
         vectorizer = self._make(min_df=self.min_df, max_features=self.max_features)
         try:
             vectorizer.fit(texts)
@@ -81,7 +81,7 @@ class TextVectorizer:
 
     def params(self) -> dict[str, Any]:
         """Return the parameters by name."""
-        return {name: getattr(self, name) for name in _RULES}
+        return {name: getattr(self, name) for name in RULES}
 
     def _restore(self) -> None:
         """Build the working vectorizer from what is saved, so that a loaded model and a fitted one are the same."""

@@ -209,8 +209,7 @@ MANIFESTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "missing": (lambda folder: (folder / "manifest.json").unlink(), r"manifest.json: is missing"),
     "link": (
         lambda folder: (
-            (folder / "manifest.json").rename(folder.parent / "m")
-            and (folder / "manifest.json").symlink_to("../m")
+            (folder / "manifest.json").rename(folder.parent / "m") and (folder / "manifest.json").symlink_to("../m")
         ),
         r"manifest.json: is a symbolic link",
     ),
@@ -350,9 +349,7 @@ def test_one_file_under_two_names_is_refused(tmp_path):
     write_arrays(tmp_path / "a", {"left_": ARRAYS["label_ids_"], "right_": ARRAYS["label_ids_"]}, {})
     (tmp_path / "a" / "right_.npy").unlink()
     (tmp_path / "a" / "right_.npy").hardlink_to(tmp_path / "a" / "left_.npy")
-    with pytest.raises(
-        ValueError, match=r"right_\.npy: is the same file as left_\.npy; arrays must not overlap"
-    ):
+    with pytest.raises(ValueError, match=r"right_\.npy: is the same file as left_\.npy; arrays must not overlap"):
         read_arrays(tmp_path / "a", {"left_": SPECS["label_ids_"], "right_": SPECS["label_ids_"]})
 
 
@@ -361,9 +358,7 @@ def test_an_index_out_of_range_is_refused(good, value):
     ids = ARRAYS["label_ids_"].copy()
     ids[1] = value
     np.save(good / "label_ids_.npy", ids)
-    with pytest.raises(
-        ValueError, match=rf"label_ids_.npy must hold numbers >= 0 and <= 3, got {value} at 1"
-    ):
+    with pytest.raises(ValueError, match=rf"label_ids_.npy must hold numbers >= 0 and <= 3, got {value} at 1"):
         read_arrays(good, SPECS)
 
 
@@ -429,9 +424,7 @@ class TestNothingIsReadInVain:
         with pytest.raises(ValueError, match=r"label_ids_\.npy: was cut short"):
             read_arrays(good, SPECS, verify=True)
         with pytest.raises(ValueError, match=rf"must have shape \(6\), got \({n_values},\)"):
-            read_arrays(
-                good, {**SPECS, "weights_": ArraySpec(np.float32, shape=(6,), finite=True)}, verify=True
-            )
+            read_arrays(good, {**SPECS, "weights_": ArraySpec(np.float32, shape=(6,), finite=True)}, verify=True)
 
     def test_a_terabyte_of_values_without_rules_is_mapped_at_once(self, good):
         n_values = self._grow(good)

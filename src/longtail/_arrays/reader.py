@@ -131,6 +131,14 @@ class ArrayDirectory:
         """Open the directory of arrays ``name`` inside this one."""
         return ArrayDirectory(self.path / check_name(str(self.path), name), parent=self)
 
+    def size_bytes(self, file_name: str) -> int:
+        """Return the size of a file."""
+        descriptor = self._open(file_name)
+        try:
+            return os.fstat(descriptor).st_size
+        finally:
+            os.close(descriptor)
+
     def read_bytes(self, file_name: str, *, max_bytes: int) -> bytes:
         """Return a whole file of at most ``max_bytes``."""
         with os.fdopen(self._open(file_name), "rb") as file:
