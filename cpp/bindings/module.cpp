@@ -4,6 +4,7 @@
 namespace longtail::bindings {
 void bind_base(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
+void bind_metrics(nanobind::module_& m);
 }  // namespace longtail::bindings
 
 #define LONGTAIL_NB_MODULE(name, variable) NB_MODULE(name, variable)
@@ -11,4 +12,5 @@ void bind_text(nanobind::module_& m);
 LONGTAIL_NB_MODULE(LONGTAIL_MODULE, m) {
     longtail::bindings::bind_base(m);
     longtail::bindings::bind_text(m);
+    longtail::bindings::bind_metrics(m);
 }

@@ -1,0 +1,47 @@
+"""Ranking metrics for many labels, plain and propensity-scored.
+
+Every metric is in percent. :func:`evaluate` computes them all in one pass, :class:`Evaluator` does so batch
+by batch.
+"""
+
+from longtail.metrics.evaluation import Evaluation, Evaluator, evaluate
+from longtail.metrics.plain import (
+    adg,
+    coverage_at_k,
+    f_beta_at_k,
+    hamming_loss,
+    mrr,
+    ndcg_at_k,
+    precision_at_k,
+    recall_at_k,
+)
+from longtail.metrics.scored import (
+    psadg,
+    psf_beta_at_k,
+    pshamming_loss,
+    psmrr,
+    psndcg_at_k,
+    psprecision_at_k,
+    psrecall_at_k,
+)
+
+__all__ = [
+    "Evaluation",
+    "Evaluator",
+    "adg",
+    "coverage_at_k",
+    "evaluate",
+    "f_beta_at_k",
+    "hamming_loss",
+    "mrr",
+    "ndcg_at_k",
+    "precision_at_k",
+    "psadg",
+    "psf_beta_at_k",
+    "pshamming_loss",
+    "psmrr",
+    "psndcg_at_k",
+    "psprecision_at_k",
+    "psrecall_at_k",
+    "recall_at_k",
+]

@@ -1,0 +1,247 @@
+"""From what users have (TopK, arrays, sparse matrices) to the arrays that the native core counts on.
+
+Sparse matrices are known by their ``tocsr``, so that this module does not import scipy.
+"""
+
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from longtail import _core
+
+_INT32_MAX = np.iinfo(np.int32).max
+# A sparse score matrix is ranked block by block, so that one long row does not widen the array of all.
+_MAX_RANKED_ENTRIES = 1 << 22
+
+
+class HasLabelIds(Protocol):
+    """Anything like a TopK: ``label_ids`` is an int array, rows × ranks, best first, padded with -1."""
+
+    @property
+    def label_ids(self) -> NDArray[np.int32]: ...
+
+
+class SparseMatrix(Protocol):
+    """Any of scipy's sparse arrays and matrices."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def tocsr(self) -> Any: ...
+
+
+Rankings: TypeAlias = HasLabelIds | ArrayLike | SparseMatrix
+LabelMatrix: TypeAlias = ArrayLike | SparseMatrix
+Propensities: TypeAlias = ArrayLike | SparseMatrix
+
+
+class CsrParts(NamedTuple):
+    """A sparse matrix with sorted, distinct indices."""
+
+    n_rows: int
+    n_cols: int
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[Any]
+
+    @property
+    def size(self) -> int:
+        return len(self.indices)
+
+    def rows(self, first: int, last: int) -> "CsrParts":
+        begin, end = self.indptr[first], self.indptr[last]
+        indptr = self.indptr[first : last + 1] - begin
+        return CsrParts(last - first, self.n_cols, indptr, self.indices[begin:end], self.values[begin:end])
+
+    def keys(self) -> NDArray[np.int64]:
+        """Number the entries by their place in the full matrix; increasing."""
+        rows = np.repeat(np.arange(self.n_rows, dtype=np.int64), np.diff(self.indptr))
+        return rows * self.n_cols + self.indices
+
+
+def is_sparse(matrix: object) -> TypeGuard[SparseMatrix]:
+    return hasattr(matrix, "tocsr")
+
+
+def check_k(name: str, k: int) -> int:
+    try:
+        value = operator.index(k)
+    except TypeError:
+        raise TypeError(f"{name} must be an int >= 1, got {k!r}") from None
+    if value < 1:
+        raise ValueError(f"{name} must be an int >= 1, got {k!r}")
+    return value
+
+
+def check_ks(ks: Sequence[int]) -> tuple[int, ...]:
+    checked = tuple(dict.fromkeys(check_k("each of ks", k) for k in ks))
+    if not checked:
+        raise ValueError("ks must name at least one k, got none")
+    return checked
+
+
+def check_beta(beta: float) -> float:
+    if not (isinstance(beta, (int, float, np.number)) and 0 <= beta < float("inf")):
+        raise ValueError(f"beta must be a number >= 0, got {beta!r}")
+    return float(beta)
+
+
+def as_labels(Y: LabelMatrix) -> CsrParts:
+    """Read a 0/1 matrix, sparse or dense."""
+    if is_sparse(Y):
+        parts = _as_csr_parts(Y)
+        values = parts.values
+        is_one = values == 1
+        if not np.all(is_one | (values == 0)):
+            raise ValueError("Y must hold only 0 and 1; for weighted labels give (Y != 0)")
+        return parts if is_one.all() else _keep(parts, is_one)
+    dense = np.asarray(Y)
+    if dense.ndim != 2:
+        raise ValueError(
+            f"Y must be a sparse or dense 0/1 matrix of shape (n_rows, n_labels), got {dense.ndim} dimensions"
+        )
+    is_one = dense == 1
+    if not np.all(is_one | (dense == 0)):
+        raise ValueError("Y must hold only 0 and 1; for weighted labels give (Y != 0)")
+    indptr = np.zeros(dense.shape[0] + 1, dtype=np.int64)
+    np.cumsum(is_one.sum(axis=1), out=indptr[1:])
+    indices = np.nonzero(is_one)[1].astype(np.int32)
+    return CsrParts(dense.shape[0], dense.shape[1], indptr, indices, np.ones(len(indices), dtype=np.bool_))
+
+
+def check_shapes(top: Rankings, labels: CsrParts) -> None:
+    """Refuse rankings that cannot belong to these labels."""
+    shape = top.shape if is_sparse(top) else _label_ids(top).shape
+    if shape[0] != labels.n_rows:
+        raise ValueError(f"top has {shape[0]} rows, but Y has {labels.n_rows}")
+    if is_sparse(top) and shape[1] != labels.n_cols:
+        raise ValueError(f"top holds scores of {shape[1]} labels, but Y has {labels.n_cols}")
+
+
+def n_ranks_of(top: Rankings) -> int:
+    """Count the ranks that any row uses: the columns of a TopK, the most stored scores of a sparse row."""
+    if is_sparse(top):
+        return max(1, int(np.diff(top.tocsr().indptr).max(initial=0)))
+    return max(1, int(_label_ids(top).shape[1]))
+
+
+def ranked_blocks(
+    top: Rankings, n_ranks: int, control: _core.Control
+) -> Iterator[tuple[int, int, NDArray[np.int32]]]:
+    """Give (first row, last row, label ids of shape rows × n_ranks) until all rows are done."""
+    if not is_sparse(top):
+        label_ids = _label_ids(top)
+        if n_ranks > label_ids.shape[1]:
+            raise ValueError(
+                f"k must be at most the {label_ids.shape[1]} predicted columns of top, got {n_ranks}"
+            )
+        yield 0, label_ids.shape[0], np.ascontiguousarray(label_ids[:, :n_ranks])
+        return
+    scores = _as_csr_parts(top)
+    scores = scores._replace(values=scores.values.astype(np.float32, copy=False))
+    step = max(1, _MAX_RANKED_ENTRIES // n_ranks)
+    for first in range(0, scores.n_rows, step):
+        last = min(first + step, scores.n_rows)
+        block = scores.rows(first, last)
+        ranked = _core.rank_scores(block.n_cols, block.indptr, block.indices, block.values, n_ranks, control)
+        yield first, last, ranked
+
+
+def as_weights(
+    propensity: Propensities | None, labels: CsrParts
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """Give the weights 1/p per label, or per entry of Y; at most one of the two is there."""
+    if propensity is None:
+        return None, None
+    if is_sparse(propensity):
+        return None, _as_entry_weights(propensity, labels)
+    return _as_label_weights(cast("ArrayLike", propensity), labels.n_cols), None
+
+
+def _as_label_weights(propensity: ArrayLike, n_labels: int) -> NDArray[np.float64]:
+    """Turn one propensity per label into weights 1/p."""
+    values = np.asarray(propensity, dtype=np.float64)
+    if values.shape != (n_labels,):
+        raise ValueError(
+            f"propensity must have one value for each of the {n_labels} labels of Y, got shape {values.shape}"
+        )
+    return _inverse(values)
+
+
+def _as_entry_weights(propensity: SparseMatrix, labels: CsrParts) -> NDArray[np.float64]:
+    """Turn a sparse matrix of propensities into weights 1/p of the entries of Y, in their order."""
+    given = _as_csr_parts(propensity)
+    if (given.n_rows, given.n_cols) != (labels.n_rows, labels.n_cols):
+        raise ValueError(
+            f"propensity has shape ({given.n_rows}, {given.n_cols}), "
+            f"but Y has shape ({labels.n_rows}, {labels.n_cols})"
+        )
+    wanted, present = labels.keys(), given.keys()
+    places = np.searchsorted(present, wanted)
+    is_missing = np.ones(len(wanted), dtype=np.bool_)
+    inside = places < len(present)
+    is_missing[inside] = present[places[inside]] != wanted[inside]
+    if is_missing.any():
+        row, label_id = divmod(int(wanted[is_missing][0]), labels.n_cols)
+        raise ValueError(
+            f"propensity has no entry for label {label_id} of row {row}; every label in Y needs one"
+        )
+    return _inverse(given.values[places].astype(np.float64))
+
+
+def as_n_relevant(n_relevant: ArrayLike, n_rows: int) -> NDArray[np.int32]:
+    counts = np.asarray(n_relevant)
+    if counts.shape != (n_rows,) or counts.dtype.kind not in "iu":
+        raise ValueError(
+            f"n_relevant must be one int for each of the {n_rows} rows of Y, "
+            f"got {counts.dtype} of shape {counts.shape}"
+        )
+    return counts.clip(-1, _INT32_MAX).astype(np.int32)
+
+
+def _inverse(propensity: NDArray[np.float64]) -> NDArray[np.float64]:
+    is_good = (propensity > 0) & (propensity <= 1)
+    if not is_good.all():
+        place = int(np.argmin(is_good))
+        hint = "; for inverse propensities give 1 / values" if np.all(propensity >= 1) else ""
+        raise ValueError(f"propensity must lie in (0, 1], got {propensity[place]!r} at {place}{hint}")
+    return 1.0 / propensity
+
+
+def _label_ids(top: object) -> NDArray[np.int32]:
+    label_ids = np.asarray(getattr(top, "label_ids", top))
+    if label_ids.dtype.kind not in "iu":
+        raise TypeError(
+            "top must be a TopK, an int array of label ids or a sparse score matrix, "
+            f"got an array of {label_ids.dtype}"
+        )
+    if label_ids.ndim != 2:
+        raise ValueError(f"top must have shape (n_rows, k), got {label_ids.ndim} dimensions")
+    if label_ids.dtype != np.int32:
+        # Ids that do not fit wrap round when cast; keep them wrong, so that the core refuses them.
+        return label_ids.clip(-2, _INT32_MAX).astype(np.int32)
+    return label_ids
+
+
+def _as_csr_parts(matrix: SparseMatrix) -> CsrParts:
+    csr = matrix.tocsr()
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return CsrParts(
+        csr.shape[0],
+        csr.shape[1],
+        csr.indptr.astype(np.int64, copy=False),
+        csr.indices.astype(np.int32, copy=False),
+        csr.data,
+    )
+
+
+def _keep(parts: CsrParts, is_kept: NDArray[np.bool_]) -> CsrParts:
+    kept_before = np.zeros(len(is_kept) + 1, dtype=np.int64)
+    np.cumsum(is_kept, out=kept_before[1:])
+    return parts._replace(
+        indptr=kept_before[parts.indptr], indices=parts.indices[is_kept], values=parts.values[is_kept]
+    )

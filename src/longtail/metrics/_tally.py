@@ -1,0 +1,108 @@
+"""The running state of an evaluation: counts, and which labels were seen."""
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from longtail import _core
+from longtail.metrics import _inputs
+from longtail.metrics._counts import Counts
+from longtail.metrics._inputs import CsrParts, LabelMatrix, Propensities, Rankings
+
+_NEVER_RANKED = np.iinfo(np.int32).max
+
+
+class Tally:
+    """Counts over the first `n_ranks` ranks of all rows added so far."""
+
+    def __init__(self, n_ranks: int, *, n_jobs: int | None = None) -> None:
+        self.n_ranks = n_ranks
+        self.n_labels = -1
+        self._n_threads = (
+            len(os.sched_getaffinity(0)) if n_jobs is None else _inputs.check_k("n_jobs", n_jobs)
+        )
+        self._counts: Counts | None = None
+        self._occurs = np.zeros(0, dtype=np.uint8)
+        self._first_ranks = np.zeros(0, dtype=np.int32)
+        self._first_hit_ranks = np.zeros(0, dtype=np.int32)
+
+    @property
+    def counts(self) -> Counts:
+        if self._counts is None or self._counts.total_rows == 0:
+            raise ValueError("there are no rows to evaluate")
+        return self._counts
+
+    def add(
+        self,
+        top: Rankings,
+        Y: LabelMatrix,
+        propensity: Propensities | None = None,
+        n_relevant: ArrayLike | None = None,
+    ) -> None:
+        labels = _inputs.as_labels(Y)
+        self._check_n_labels(labels.n_cols)
+        _inputs.check_shapes(top, labels)
+        label_weights, entry_weights = _inputs.as_weights(propensity, labels)
+        relevant = None if n_relevant is None else _inputs.as_n_relevant(n_relevant, labels.n_rows)
+        if labels.n_rows == 0:
+            return
+        if self._counts is not None and self._counts.is_scored != (propensity is not None):
+            raise ValueError("propensity must be given with every batch or with none")
+        control = _core.Control()
+        try:
+            for first, last, label_ids in _inputs.ranked_blocks(top, self.n_ranks, control):
+                block = labels.rows(first, last)
+                weights = (
+                    None if entry_weights is None else entry_weights[labels.indptr[first] :][: block.size]
+                )
+                self._add_counts(
+                    _core.count_hits(
+                        label_ids,
+                        block.n_cols,
+                        block.indptr,
+                        block.indices,
+                        label_weights,
+                        weights,
+                        None if relevant is None else relevant[first:last],
+                        self._n_threads,
+                        control,
+                    )
+                )
+                self._add_coverage(label_ids, block)
+        except _core.Cancelled:
+            raise KeyboardInterrupt from None
+
+    def coverage(self, k: int, *, correct_only: bool = False) -> float:
+        """Percentage of the labels of Y that some row has among its k best."""
+        ranks = self._first_hit_ranks if correct_only else self._first_ranks
+        is_covered = (ranks < k) & (self._occurs == 1)
+        n_occurring = int(self._occurs.sum())
+        return 100.0 * int(is_covered.sum()) / n_occurring if n_occurring else 0.0
+
+    def _check_n_labels(self, n_labels: int) -> None:
+        if self.n_labels == -1:
+            if n_labels == 0:
+                raise ValueError("Y has no labels: it must have at least one column")
+            self.n_labels = n_labels
+            self._occurs = np.zeros(n_labels, dtype=np.uint8)
+            self._first_ranks = np.full(n_labels, _NEVER_RANKED, dtype=np.int32)
+            self._first_hit_ranks = np.full(n_labels, _NEVER_RANKED, dtype=np.int32)
+        elif n_labels != self.n_labels:
+            raise ValueError(f"Y has {n_labels} labels, but earlier batches had {self.n_labels}")
+
+    def _add_counts(self, table: dict[str, Any]) -> None:
+        before = [] if self._counts is None else [self._counts]
+        self._counts = Counts.sum([*before, Counts(**table)])
+
+    def _add_coverage(self, label_ids: NDArray[np.int32], labels: CsrParts) -> None:
+        _core.add_coverage(
+            label_ids,
+            labels.n_cols,
+            labels.indptr,
+            labels.indices,
+            self._occurs,
+            self._first_ranks,
+            self._first_hit_ranks,
+        )
