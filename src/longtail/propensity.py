@@ -11,7 +11,7 @@ where label l occurs in N_l of the N training rows.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,14 @@ PRESETS: dict[str, tuple[float, float]] = {
     "amazon": (0.6, 2.6),
     "default": (0.55, 1.5),
 }
+
+
+class SparseMatrix(Protocol):
+    """Any of scipy's sparse arrays and matrices, known without importing scipy."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def tocsr(self) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ class PropensityModel:
     >>> from longtail.propensity import PropensityModel
     >>> PropensityModel.preset("wikipedia")
     PropensityModel(a=0.5, b=0.4)
-    >>> PropensityModel().propensities([1, 10, 1000], n_rows=10_000).round(3)
+    >>> PropensityModel().from_counts([1, 10, 1000], n_rows=10_000).round(3)
     array([0.109, 0.22 , 0.767])
     """
 
@@ -60,30 +68,27 @@ class PropensityModel:
             raise ValueError(f"PropensityModel: preset must be one of {', '.join(PRESETS)}, got {name!r}")
         return cls(*PRESETS[name])
 
-    def propensities(self, label_counts: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-        """Give the propensity of each label.
-
-        Parameters
-        ----------
-        label_counts : array of shape (n_labels,)
-            Number of training rows that have each label.
-        n_rows : int
-            Number of training rows.
-
-        Returns
-        -------
-        ndarray of shape (n_labels,), float64
-            In (0, 1].
-        """
+    def from_counts(self, label_counts: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+        """Give the propensity of each label; as :func:`from_counts`, with this model."""
         counts = _check_counts("label_counts", label_counts)
         _check_n_rows(n_rows)
         return _sigmoid(counts, n_rows, self.a, self.b)
 
+    def from_labels(self, Y: ArrayLike | SparseMatrix) -> NDArray[np.float64]:
+        """Give the propensity of each label; as :func:`from_labels`, with this model."""
+        matrix: Any = Y if hasattr(Y, "tocsr") else np.asarray(Y)
+        if len(matrix.shape) != 2:
+            raise ValueError(
+                f"Y must be a sparse or dense 0/1 matrix of shape (n_rows, n_labels), got shape {matrix.shape}"
+            )
+        label_counts = np.asarray((matrix != 0).sum(axis=0)).reshape(-1)
+        return self.from_counts(label_counts, matrix.shape[0])
 
-def from_counts(
-    label_counts: ArrayLike, n_rows: int, model: PropensityModel | str = "default"
-) -> NDArray[np.float64]:
+
+def from_counts(label_counts: ArrayLike, n_rows: int, *, preset: str = "default") -> NDArray[np.float64]:
     """Give the propensity of each label from how often it occurs.
+
+    For other parameters than the paper's use ``PropensityModel(a, b).from_counts``.
 
     Parameters
     ----------
@@ -91,8 +96,8 @@ def from_counts(
         Number of training rows that have each label.
     n_rows : int
         Number of training rows.
-    model : PropensityModel or str, default "default"
-        A model, or the name of one of the paper's: "wikipedia", "amazon", "default".
+    preset : {"default", "wikipedia", "amazon"}
+        Which of the paper's models to take.
 
     Returns
     -------
@@ -102,22 +107,21 @@ def from_counts(
     Examples
     --------
     >>> from longtail import propensity
-    >>> propensity.from_counts([1, 10, 1000], n_rows=10_000, model="amazon").round(3)
+    >>> propensity.from_counts([1, 10, 1000], n_rows=10_000, preset="amazon").round(3)
     array([0.109, 0.205, 0.781])
     """
-    chosen = PropensityModel.preset(model) if isinstance(model, str) else model
-    return chosen.propensities(label_counts, n_rows)
+    return PropensityModel.preset(preset).from_counts(label_counts, n_rows)
 
 
-def from_labels(Y: Any, model: PropensityModel | str = "default") -> NDArray[np.float64]:
+def from_labels(Y: ArrayLike | SparseMatrix, *, preset: str = "default") -> NDArray[np.float64]:
     """Give the propensity of each label from the training labels.
 
     Parameters
     ----------
     Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
         Labels of the training rows (not of the test rows).
-    model : PropensityModel or str, default "default"
-        As for :func:`from_counts`.
+    preset : {"default", "wikipedia", "amazon"}
+        Which of the paper's models to take.
 
     Returns
     -------
@@ -132,13 +136,7 @@ def from_labels(Y: Any, model: PropensityModel | str = "default") -> NDArray[np.
     >>> propensity.from_labels(Y).round(3)
     array([0.8  , 0.721])
     """
-    matrix = Y if hasattr(Y, "tocsr") else np.asarray(Y)
-    if len(matrix.shape) != 2:
-        raise ValueError(
-            f"Y must be a sparse or dense 0/1 matrix of shape (n_rows, n_labels), got shape {matrix.shape}"
-        )
-    label_counts = np.asarray((matrix != 0).sum(axis=0)).reshape(-1)
-    return from_counts(label_counts, matrix.shape[0], model)
+    return PropensityModel.preset(preset).from_labels(Y)
 
 
 def fit(
@@ -171,7 +169,7 @@ def fit(
     >>> import numpy as np
     >>> from longtail import propensity
     >>> observed = np.arange(1, 2001)
-    >>> complete = observed / propensity.from_counts(observed, n_rows=100_000, model="wikipedia")
+    >>> complete = observed / propensity.from_counts(observed, n_rows=100_000, preset="wikipedia")
     >>> model = propensity.fit(observed, complete, n_rows=100_000, labels_per_bin=1)
     >>> round(model.a, 3), round(model.b, 3)
     (0.5, 0.4)
@@ -201,8 +199,7 @@ def _bins(
     complete = _check_counts("complete_counts", complete_counts)
     if observed.shape != complete.shape:
         raise ValueError(
-            f"observed_counts and complete_counts must have the same length, "
-            f"got {len(observed)} and {len(complete)}"
+            f"observed_counts and complete_counts must have the same length, got {len(observed)} and {len(complete)}"
         )
     if np.any(observed > complete):
         label_id = int(np.argmax(observed > complete))

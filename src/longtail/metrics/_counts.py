@@ -50,9 +50,7 @@ class Counts:
         summed: dict[str, Any] = {"n_observed": unique[:, 0].copy(), "n_relevant": unique[:, 1].copy()}
         for name in ("n_rows", "hits", "gains", "ideal_gains", "weight_sums"):
             values = joined[name]
-            summed[name] = np.zeros(
-                (len(unique) if len(values) else 0, *values.shape[1:]), dtype=values.dtype
-            )
+            summed[name] = np.zeros((len(unique) if len(values) else 0, *values.shape[1:]), dtype=values.dtype)
             np.add.at(summed[name], group.reshape(-1)[: len(values)], values)
         for name in ("first_hits", "predicted"):
             summed[name] = np.sum([getattr(table, name) for table in tables], axis=0)

@@ -91,24 +91,29 @@ def check_beta(beta: float) -> float:
 def as_labels(Y: LabelMatrix) -> CsrParts:
     """Read a 0/1 matrix, sparse or dense."""
     if is_sparse(Y):
-        parts = _as_csr_parts(Y)
-        values = parts.values
-        is_one = values == 1
-        if not np.all(is_one | (values == 0)):
-            raise ValueError("Y must hold only 0 and 1; for weighted labels give (Y != 0)")
-        return parts if is_one.all() else _keep(parts, is_one)
+        csr = Y.tocsr()
+        _check_indicator(csr.data)
+        parts = _as_csr_parts(csr)
+        is_label = parts.values != 0  # repeated entries were summed
+        return parts if is_label.all() else _keep(parts, is_label)
     dense = np.asarray(Y)
     if dense.ndim != 2:
         raise ValueError(
             f"Y must be a sparse or dense 0/1 matrix of shape (n_rows, n_labels), got {dense.ndim} dimensions"
         )
-    is_one = dense == 1
-    if not np.all(is_one | (dense == 0)):
-        raise ValueError("Y must hold only 0 and 1; for weighted labels give (Y != 0)")
+    _check_indicator(dense)
     indptr = np.zeros(dense.shape[0] + 1, dtype=np.int64)
-    np.cumsum(is_one.sum(axis=1), out=indptr[1:])
-    indices = np.nonzero(is_one)[1].astype(np.int32)
+    np.cumsum(np.count_nonzero(dense, axis=1), out=indptr[1:])
+    indices = np.nonzero(dense)[1].astype(np.int32)
     return CsrParts(dense.shape[0], dense.shape[1], indptr, indices, np.ones(len(indices), dtype=np.bool_))
+
+
+def _check_indicator(values: NDArray[Any]) -> None:
+    is_wrong = (values != 0) & (values != 1)
+    if is_wrong.any():
+        raise ValueError(
+            f"Y must hold only 0 and 1, got {values[is_wrong][0]}; pass (Y > 0) to use every entry as a label"
+        )
 
 
 def check_shapes(top: Rankings, labels: CsrParts) -> None:
@@ -127,16 +132,12 @@ def n_ranks_of(top: Rankings) -> int:
     return max(1, int(_label_ids(top).shape[1]))
 
 
-def ranked_blocks(
-    top: Rankings, n_ranks: int, control: _core.Control
-) -> Iterator[tuple[int, int, NDArray[np.int32]]]:
+def ranked_blocks(top: Rankings, n_ranks: int, control: _core.Control) -> Iterator[tuple[int, int, NDArray[np.int32]]]:
     """Give (first row, last row, label ids of shape rows × n_ranks) until all rows are done."""
     if not is_sparse(top):
         label_ids = _label_ids(top)
         if n_ranks > label_ids.shape[1]:
-            raise ValueError(
-                f"k must be at most the {label_ids.shape[1]} predicted columns of top, got {n_ranks}"
-            )
+            raise ValueError(f"k must be at most the {label_ids.shape[1]} predicted columns of top, got {n_ranks}")
         yield 0, label_ids.shape[0], np.ascontiguousarray(label_ids[:, :n_ranks])
         return
     scores = _as_csr_parts(top)
@@ -175,8 +176,7 @@ def _as_entry_weights(propensity: SparseMatrix, labels: CsrParts) -> NDArray[np.
     given = _as_csr_parts(propensity)
     if (given.n_rows, given.n_cols) != (labels.n_rows, labels.n_cols):
         raise ValueError(
-            f"propensity has shape ({given.n_rows}, {given.n_cols}), "
-            f"but Y has shape ({labels.n_rows}, {labels.n_cols})"
+            f"propensity has shape ({given.n_rows}, {given.n_cols}), but Y has shape ({labels.n_rows}, {labels.n_cols})"
         )
     wanted, present = labels.keys(), given.keys()
     places = np.searchsorted(present, wanted)
@@ -185,9 +185,7 @@ def _as_entry_weights(propensity: SparseMatrix, labels: CsrParts) -> NDArray[np.
     is_missing[inside] = present[places[inside]] != wanted[inside]
     if is_missing.any():
         row, label_id = divmod(int(wanted[is_missing][0]), labels.n_cols)
-        raise ValueError(
-            f"propensity has no entry for label {label_id} of row {row}; every label in Y needs one"
-        )
+        raise ValueError(f"propensity has no entry for label {label_id} of row {row}; every label in Y needs one")
     return _inverse(given.values[places].astype(np.float64))
 
 
@@ -195,8 +193,7 @@ def as_n_relevant(n_relevant: ArrayLike, n_rows: int) -> NDArray[np.int32]:
     counts = np.asarray(n_relevant)
     if counts.shape != (n_rows,) or counts.dtype.kind not in "iu":
         raise ValueError(
-            f"n_relevant must be one int for each of the {n_rows} rows of Y, "
-            f"got {counts.dtype} of shape {counts.shape}"
+            f"n_relevant must be one int for each of the {n_rows} rows of Y, got {counts.dtype} of shape {counts.shape}"
         )
     return counts.clip(-1, _INT32_MAX).astype(np.int32)
 
@@ -214,8 +211,7 @@ def _label_ids(top: object) -> NDArray[np.int32]:
     label_ids = np.asarray(getattr(top, "label_ids", top))
     if label_ids.dtype.kind not in "iu":
         raise TypeError(
-            "top must be a TopK, an int array of label ids or a sparse score matrix, "
-            f"got an array of {label_ids.dtype}"
+            f"top must be a TopK, an int array of label ids or a sparse score matrix, got an array of {label_ids.dtype}"
         )
     if label_ids.ndim != 2:
         raise ValueError(f"top must have shape (n_rows, k), got {label_ids.ndim} dimensions")

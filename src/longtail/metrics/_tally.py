@@ -1,12 +1,12 @@
 """The running state of an evaluation: counts, and which labels were seen."""
 
-import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core
+from longtail._threads import resolve_n_jobs
 from longtail.metrics import _inputs
 from longtail.metrics._counts import Counts
 from longtail.metrics._inputs import CsrParts, LabelMatrix, Propensities, Rankings
@@ -20,9 +20,7 @@ class Tally:
     def __init__(self, n_ranks: int, *, n_jobs: int | None = None) -> None:
         self.n_ranks = n_ranks
         self.n_labels = -1
-        self._n_threads = (
-            len(os.sched_getaffinity(0)) if n_jobs is None else _inputs.check_k("n_jobs", n_jobs)
-        )
+        self._n_threads = resolve_n_jobs(n_jobs)
         self._counts: Counts | None = None
         self._occurs = np.zeros(0, dtype=np.uint8)
         self._first_ranks = np.zeros(0, dtype=np.int32)
@@ -54,9 +52,7 @@ class Tally:
         try:
             for first, last, label_ids in _inputs.ranked_blocks(top, self.n_ranks, control):
                 block = labels.rows(first, last)
-                weights = (
-                    None if entry_weights is None else entry_weights[labels.indptr[first] :][: block.size]
-                )
+                weights = None if entry_weights is None else entry_weights[labels.indptr[first] :][: block.size]
                 self._add_counts(
                     _core.count_hits(
                         label_ids,

@@ -49,10 +49,7 @@ class Evaluation(Mapping[str, float]):
         ks = list(next(iter(self.table.values())))
         width = max(map(len, self.table))
         lines = [" " * width + "".join(f"{f'@{k}':>9}" for k in ks)]
-        lines += [
-            f"{name:<{width}}" + "".join(f"{values[k]:9.2f}" for k in ks)
-            for name, values in self.table.items()
-        ]
+        lines += [f"{name:<{width}}" + "".join(f"{values[k]:9.2f}" for k in ks) for name, values in self.table.items()]
         return "\n".join([*lines, f"in %, over {self.n_rows:,} rows and {self.n_labels:,} labels"])
 
     def __repr__(self) -> str:
