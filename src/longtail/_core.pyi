@@ -58,4 +58,19 @@ def write_rows(n_features: int, x_indptr: NDArray[numpy.int64], x_indices: NDArr
     Lines of text for the rows [first_row, last_row), in parts. The views are not checked.
     """
 
+def rank_scores(n_labels: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_ranks: int, control: Control) -> NDArray[numpy.int32]:
+    """
+    The n_ranks best labels of each row of a sparse score matrix, -1 padded.
+    """
+
+def count_hits(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_labels: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], label_weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, entry_weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_relevant: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int, control: Control) -> dict[str, object]:
+    """
+    Count hits and gains by row size and rank: what every ranking metric is made of. Returns the fields of HitTable (cpp/metrics/hits.hpp).
+    """
+
+def add_coverage(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_labels: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], occurs: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], first_ranks: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], first_hit_ranks: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """
+    Note in the three per-label arrays which labels a batch covers; count_hits must have accepted the batch.
+    """
+
 isa: str
