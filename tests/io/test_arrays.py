@@ -1,6 +1,5 @@
 """Directories of arrays: what is written comes back, mapped; what exists is not lost."""
 
-import mmap
 from pathlib import Path
 
 import numpy as np
@@ -35,12 +34,29 @@ def test_arrays_and_meta_come_back(tmp_path):
 
 
 def test_arrays_are_mapped_aligned_and_read_only(tmp_path):
-    write_arrays(tmp_path / "a", ARRAYS, {})
-    for array in read_arrays(tmp_path / "a", SPECS)[1].values():
-        assert isinstance(array.base, mmap.mmap)
+    large = np.arange(30_000, dtype=np.int64).reshape(3, -1)
+    write_arrays(tmp_path / "a", {**ARRAYS, "large_": large}, {})
+    _, arrays = read_arrays(tmp_path / "a", {**SPECS, "large_": ArraySpec(np.int64)})
+    for array in arrays.values():
         assert array.flags.c_contiguous
+        assert array.flags.aligned
         assert not array.flags.writeable
-        assert array.ctypes.data % 64 == 0
+        with pytest.raises(ValueError, match="cannot set WRITEABLE flag to True"):
+            array.flags.writeable = True
+    assert arrays["large_"].ctypes.data % 64 == 0
+    assert "large_.npy" in Path("/proc/self/maps").read_text()
+    last_row = arrays.pop("large_")[2]
+    del array
+    np.testing.assert_array_equal(last_row, large[2])
+    del last_row
+    assert "large_.npy" not in Path("/proc/self/maps").read_text()
+
+
+def test_mapped_arrays_hold_no_descriptors(tmp_path):
+    write_arrays(tmp_path / "a", {"large_": np.zeros(30_000)}, {})
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    _kept = [read_arrays(tmp_path / "a", {"large_": ArraySpec(np.float64)}) for _ in range(10)]
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_any_memory_layout_is_stored_in_c_order(tmp_path):

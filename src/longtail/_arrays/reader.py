@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import mmap
 import os
 import re
 import stat
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longtail._arrays import strict_json
+from longtail._arrays.mapping import map_file
 from longtail._arrays.npy import HEADER_MAX_BYTES, read_header
 from longtail._arrays.publish import backup_of
 from longtail._arrays.specs import DTYPES, MAX_NDIM, ArraySpec, check_name, shown
@@ -48,7 +48,8 @@ def read_arrays(
     meta : dict
         What was given to `write_arrays`; the caller checks it.
     arrays : dict of name to array
-        Read-only, mapped: memory is filled as values are used. They stay valid if the directory is replaced.
+        Read-only, mapped: memory is filled as values are used (files under 32 KiB are read). They stay valid if
+        the directory is replaced.
 
     Raises
     ------
@@ -169,7 +170,7 @@ class ArrayDirectory:
 
     def _map(self, name: str, claim: Claim, owners: dict[tuple[int, int], str]) -> npt.NDArray[Any]:
         owner = f"{self.path / name}.npy"
-        with os.fdopen(self._open(f"{name}.npy"), "rb", buffering=0) as file:
+        with os.fdopen(self._open(f"{name}.npy"), "rb") as file:
             status = os.fstat(file.fileno())
             other = owners.setdefault((status.st_dev, status.st_ino), name)
             if other != name:
@@ -177,15 +178,18 @@ class ArrayDirectory:
             if status.st_size != claim.size_bytes:
                 problem = "was cut short" if status.st_size < claim.size_bytes else "is too long"
                 raise ValueError(f"{owner}: {problem}: must have {claim.size_bytes} bytes, got {status.st_size}")
-            dtype, shape, offset = read_header(owner, file.read(HEADER_MAX_BYTES) or b"")
+            dtype, shape, offset = read_header(owner, file.read(HEADER_MAX_BYTES))
             if (dtype, shape) != (claim.dtype, claim.shape):
                 says = f"the manifest says {claim.dtype.name} {claim.shape}"
                 raise ValueError(f"{owner}: {says}, the file's header {dtype.name} {shape}")
             expected = offset + dtype.itemsize * math.prod(shape)  # Python's integers do not overflow
             if expected != status.st_size:
                 raise ValueError(f"{owner}: {dtype.name} {shape} needs {expected} bytes, the file has {status.st_size}")
-            values = mmap.mmap(file.fileno(), status.st_size, access=mmap.ACCESS_READ)
-        return np.ndarray(shape, dtype, buffer=values, offset=offset)
+            content = map_file(file, status.st_size)
+        if len(content) != status.st_size:
+            raise ValueError(f"{owner}: was cut short while it was read")
+        # Unlike ndarray(buffer=...), frombuffer keeps the read-only view: nobody can make the array writeable again.
+        return np.frombuffer(content, np.uint8)[offset:].view(dtype).reshape(shape)
 
     def _check_sha256(self, name: str) -> None:
         with os.fdopen(self._open(f"{name}.npy"), "rb") as file:
