@@ -56,7 +56,8 @@ class ToyTree(XMCClassifier):
         self.inner_ = (self.helper or lt.Popularity(n_jobs=1)).fit(X, Y)
 
     def _top_k(self, X: Matrix, top_k: int) -> TopK:
-        assert self.inner_ is not None
+        if self.inner_ is None:
+            return TopK(np.full((X.shape[0], top_k), -1, np.int32), np.zeros((X.shape[0], top_k), np.float32))
         return self.inner_._top_k(X, top_k)
 
     def _check_state(self) -> None:
