@@ -17,8 +17,10 @@ _NEVER_RANKED = np.iinfo(np.int32).max
 class Tally:
     """Counts over the first `n_ranks` ranks of all rows added so far."""
 
-    def __init__(self, n_ranks: int, *, n_jobs: int | None = None) -> None:
+    def __init__(self, n_ranks: int, propensity: ArrayLike | None = None, *, n_jobs: int | None = None) -> None:
         self.n_ranks = n_ranks
+        self._propensity = propensity
+        self._label_weights: NDArray[np.float64] | None = None
         self.n_labels = -1
         self._n_threads = resolve_n_jobs(n_jobs)
         self._counts: Counts | None = None
@@ -42,11 +44,12 @@ class Tally:
         labels = _inputs.as_labels(Y)
         self._check_n_labels(labels.n_cols)
         _inputs.check_shapes(top, labels)
-        label_weights, entry_weights = _inputs.as_weights(propensity, labels)
+        label_weights, entry_weights = self._weights(propensity, labels)
         relevant = None if n_relevant is None else _inputs.as_n_relevant(n_relevant, labels.n_rows)
         if labels.n_rows == 0:
             return
-        if self._counts is not None and self._counts.is_scored != (propensity is not None):
+        is_scored = label_weights is not None or entry_weights is not None
+        if self._counts is not None and self._counts.is_scored != is_scored:
             raise ValueError("propensity must be given with every batch or with none")
         control = _core.Control()
         try:
@@ -87,6 +90,15 @@ class Tally:
             self._first_hit_ranks = np.full(n_labels, _NEVER_RANKED, dtype=np.int32)
         elif n_labels != self.n_labels:
             raise ValueError(f"Y has {n_labels} labels, but earlier batches had {self.n_labels}")
+
+    def _weights(
+        self, propensity: Propensities | None, labels: CsrParts
+    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        if propensity is not None or self._propensity is None:
+            return _inputs.as_weights(propensity, labels)
+        if self._label_weights is None:  # checked once, not with every small batch
+            self._label_weights, _ = _inputs.as_weights(self._propensity, labels)
+        return self._label_weights, None
 
     def _add_counts(self, table: dict[str, Any]) -> None:
         before = [] if self._counts is None else [self._counts]

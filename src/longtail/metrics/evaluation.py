@@ -94,8 +94,7 @@ class Evaluator:
         if _inputs.is_sparse(propensity):
             raise TypeError("Evaluator: a matrix of propensities belongs to rows, give its rows to update()")
         self.ks = _inputs.check_ks(ks)
-        self._propensity = propensity
-        self._tally = Tally(max(self.ks), n_jobs=n_jobs)
+        self._tally = Tally(max(self.ks), propensity, n_jobs=n_jobs)
 
     def update(
         self,
@@ -121,8 +120,7 @@ class Evaluator:
             How many labels each row has in the complete truth, if that is known: the propensity-scored
             recall, F, MRR and ADG divide by it, else by the number of labels in Y.
         """
-        used = self._propensity if propensity is None else propensity
-        self._tally.add(top, Y, used, n_relevant)
+        self._tally.add(top, Y, propensity, n_relevant)
 
     def result(self) -> Evaluation:
         """Evaluate all rows so far; more batches may follow."""
