@@ -26,8 +26,8 @@ RowFormat row_format(const std::string& dialect, std::int32_t first_feature_id, 
         throw std::invalid_argument("dialect must be 'xmc', 'matrix' or 'svmlight', got '" + dialect + "'");
     }
     format.first_feature_id = first_feature_id;
-    if (n_features >= 0) format.n_features = n_features;
-    if (n_labels >= 0) format.n_labels = n_labels;
+    format.n_features = n_features;
+    format.n_labels = n_labels;
     format.max_line_bytes = max_line_bytes;
     return format;
 }

@@ -176,10 +176,8 @@ TextRows TextReader::finish(Control& control) {
                                     std::to_string(n_header_rows_));
     TextRows rows = arrays_.release();
     // A header, or the caller, says how many there are; else as many as occur.
-    const bool has_counts = n_header_rows_ >= 0;
-    rows.n_features = has_counts || format_.n_features < INT32_MAX ? format_.n_features : max_feature_id_ + 1;
-    rows.n_labels = has_counts || format_.n_labels < INT32_MAX ? format_.n_labels : max_label_id_ + 1;
-    if (!format_.has_labels) rows.n_labels = 0;
+    rows.n_features = format_.n_features >= 0 ? format_.n_features : max_feature_id_ + 1;
+    rows.n_labels = format_.n_labels >= 0 ? format_.n_labels : max_label_id_ + 1;
     return rows;
 }
 

@@ -36,7 +36,12 @@ bool is_blank(char c) { return c == ' ' || c == '\t'; }
 class RowParser {
 public:
     RowParser(const RowFormat& format, RowBlock& block)
-        : format_(format), block_(block), feature_ids_(block.feature_ids.get()), values_(block.values.get()),
+        : format_(format),
+          n_feature_ids_(format.n_features < 0 ? INT32_MAX : format.n_features),
+          n_label_ids_(format.n_labels < 0 ? INT32_MAX : format.n_labels),
+          block_(block),
+          feature_ids_(block.feature_ids.get()),
+          values_(block.values.get()),
           label_ids_(block.label_ids.get()) {}
 
     // Parse the line that begins at `text`; returns the begin of the next.
@@ -79,8 +84,8 @@ private:
             const ParsedId parsed = parse_id(next);
             if (parsed.id < 0) throw SyntaxError(next, "expected a label id, got " + describe(*next));
             if (*parsed.end == ':' && n_labels_ == first_label_) return begin;  // no labels: the first feature
-            if (parsed.id >= format_.n_labels)
-                throw SyntaxError(next, range_message("label id", parsed.id, 0, format_.n_labels - 1));
+            if (parsed.id >= n_label_ids_)
+                throw SyntaxError(next, range_message("label id", parsed.id, 0, n_label_ids_ - 1));
             labels_are_sorted_ = labels_are_sorted_ && parsed.id > previous;
             previous = parsed.id;
             label_ids_[n_labels_++] = static_cast<std::int32_t>(parsed.id);
@@ -97,7 +102,7 @@ private:
     const char* parse_features(const char* next) {
         features_are_sorted_ = true;
         const std::int64_t first_id = format_.first_feature_id;
-        const std::int64_t n_ids = format_.n_features;
+        const std::int64_t n_ids = n_feature_ids_;
         std::int64_t previous = -1;
         for (;;) {
             while (is_blank(*next)) ++next;
@@ -168,6 +173,8 @@ private:
     }
 
     const RowFormat& format_;
+    const std::int64_t n_feature_ids_;
+    const std::int64_t n_label_ids_;
     RowBlock& block_;
     std::int32_t* const feature_ids_;
     float* const values_;

@@ -16,8 +16,8 @@ struct RowFormat {
     bool has_labels = true;               // a line begins with its labels
     bool has_comments = false;            // '#' ends a line; empty lines are skipped
     std::int32_t first_feature_id = 0;    // 1 where the file counts features from one
-    std::int64_t n_features = INT32_MAX;  // ids must be below; a header overrides both
-    std::int64_t n_labels = INT32_MAX;
+    std::int64_t n_features = -1;         // ids must be below; -1: any int32. A header overrides both
+    std::int64_t n_labels = -1;
     std::int64_t max_line_bytes = std::int64_t{1} << 28;
 };
 

@@ -1,5 +1,28 @@
 """Read, write and make data sets: sparse rows with sparse labels, or raw text with label names."""
 
-from longtail.datasets.xmc import read_xmc
+from longtail.datasets._csr import unit_rows
+from longtail.datasets.csr_directory import read_csr_directory, write_csr_directory
+from longtail.datasets.formats import read, write
+from longtail.datasets.npz import read_npz, write_npz
+from longtail.datasets.raw_text import read_text, write_jsonl
+from longtail.datasets.sample import Sample, load_sample
+from longtail.datasets.svmlight import read_svmlight, write_svmlight
+from longtail.datasets.xmc import read_xmc, write_xmc
 
-__all__ = ["read_xmc"]
+__all__ = [
+    "Sample",
+    "load_sample",
+    "read",
+    "read_csr_directory",
+    "read_npz",
+    "read_svmlight",
+    "read_text",
+    "read_xmc",
+    "unit_rows",
+    "write",
+    "write_csr_directory",
+    "write_jsonl",
+    "write_npz",
+    "write_svmlight",
+    "write_xmc",
+]

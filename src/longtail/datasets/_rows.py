@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Literal
 import numpy as np
 
 from longtail import _core
+from longtail._rules import N_JOBS, check_value
 from longtail._threads import resolve_n_jobs
 from longtail.datasets._csr import build_csr, build_labels
 from longtail.datasets._streams import ahead, guess_text_bytes, is_plain_file, read_blocks
@@ -28,6 +29,7 @@ def read_rows(
     n_labels: int | None = None,
 ) -> tuple[Csr, Csr]:
     """Read features and labels; a dialect without labels gives a label matrix of no columns."""
+    check_value(f"read_{dialect}", "n_jobs", n_jobs, N_JOBS)
     n_threads = resolve_n_jobs(n_jobs)
     control = _core.Control()
     reader = _core.TextReader(
@@ -57,11 +59,12 @@ def read_rows(
 
 def write_rows(file: IO[bytes], X: Csr, Y: Csr | None, n_jobs: int | None, *, first_feature_id: int = 0) -> None:
     """Write one line per row; without Y, lines have no label part."""
+    check_value("write_rows", "n_jobs", n_jobs, N_JOBS)
     n_threads = resolve_n_jobs(n_jobs)
     control = _core.Control()
     x_indptr = X.indptr.astype(np.int64)
-    labels = X[:, :0] if Y is None else Y
-    y_indptr = labels.indptr.astype(np.int64)
+    y_indptr = np.zeros(X.shape[0] + 1, dtype=np.int64) if Y is None else Y.indptr.astype(np.int64)
+    y_indices = np.zeros(0, dtype=np.int32) if Y is None else Y.indices
     for first_row in range(0, X.shape[0], _ROWS_PER_WRITE):
         try:
             parts = _core.write_rows(
@@ -69,9 +72,9 @@ def write_rows(file: IO[bytes], X: Csr, Y: Csr | None, n_jobs: int | None, *, fi
                 x_indptr,
                 X.indices,
                 X.data,
-                labels.shape[1],
+                0 if Y is None else Y.shape[1],
                 y_indptr,
-                labels.indices,
+                y_indices,
                 first_row=first_row,
                 last_row=min(first_row + _ROWS_PER_WRITE, X.shape[0]),
                 has_labels=Y is not None,

@@ -107,7 +107,7 @@ def ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def new_file(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
+def new_file(path: Path, *, overwrite: bool, compresslevel: int = 6) -> Iterator[IO[bytes]]:
     """Open a file for writing that takes its name only when all is written; gzipped when the name ends in .gz."""
     if not overwrite and path.exists():
         raise FileExistsError(f"{path} exists; pass overwrite=True to replace it")
@@ -117,7 +117,9 @@ def new_file(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
         with os.fdopen(handle, "wb") as file:
             if path.suffix == ".gz":
                 # Neither name nor time in the header: the same data gives the same bytes.
-                with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as packed:
+                with gzip.GzipFile(
+                    filename="", mode="wb", fileobj=file, compresslevel=compresslevel, mtime=0
+                ) as packed:
                     yield packed  # type: ignore[misc]
             else:
                 yield file

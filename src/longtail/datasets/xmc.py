@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from longtail.datasets._csr import build_labels
-from longtail.datasets._rows import read_rows
+from longtail.datasets._csr import checked_csr, checked_labels, ones_where_nonzero
+from longtail.datasets._rows import read_rows, write_rows
+from longtail.datasets._streams import new_file
 
 if TYPE_CHECKING:
     from longtail.datasets._csr import Csr
@@ -67,8 +66,62 @@ def read_xmc(
     Y, _ = read_rows(Path(labels_path), "matrix", n_jobs)
     if X.shape[0] != Y.shape[0]:
         raise ValueError(f"{path} has {X.shape[0]} rows, but {labels_path} has {Y.shape[0]}")
-    if not np.all(Y.data):
-        kept_before = np.concatenate([[0], np.cumsum(Y.data != 0)])
-        Y = build_labels(Y.shape, kept_before[Y.indptr], Y.indices[Y.data != 0])
-    Y.data[:] = 1
-    return X, Y
+    return X, ones_where_nonzero(Y)
+
+
+def write_xmc(
+    path: str | PathLike[str],
+    X: Any,
+    Y: Any,
+    labels_path: str | PathLike[str] | None = None,
+    *,
+    overwrite: bool = False,
+    n_jobs: int | None = None,
+) -> None:
+    """Write a data set in the XMC text format.
+
+    Values are written in the shortest form that reads back as the same float32. The file appears when it is complete;
+    names that end in ``.gz`` are gzipped.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The new file.
+    X : sparse matrix or ndarray of shape (n_rows, n_features)
+        Features; finite, converted to float32.
+    Y : sparse matrix or ndarray of shape (n_rows, n_labels)
+        Every entry that is not 0 is a label.
+    labels_path : str or path-like, optional
+        Write the two-file layout: features to `path`, labels here.
+    overwrite : bool, default False
+        Replace what is there.
+    n_jobs : int, optional
+        Threads; default: as many as this process may use.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> import longtail as lt
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+    >>> lt.datasets.write_xmc(path, np.array([[0, 0.5], [1, 0]]), np.array([[1, 1, 0], [0, 0, 0]]))
+    >>> print(path.read_text())
+    2 2 3
+    0,1 1:0.5
+     0:1
+    <BLANKLINE>
+    """
+    X = checked_csr("X", X)
+    Y = checked_labels(Y, X.shape[0])
+    if labels_path is None:
+        with new_file(Path(path), overwrite=overwrite) as file:
+            file.write(b"%d %d %d\n" % (*X.shape, Y.shape[1]))
+            write_rows(file, X, Y, n_jobs)
+        return
+    with (
+        new_file(Path(path), overwrite=overwrite) as features_file,
+        new_file(Path(labels_path), overwrite=overwrite) as labels_file,
+    ):
+        for matrix, file in ((X, features_file), (Y, labels_file)):
+            file.write(b"%d %d\n" % matrix.shape)
+            write_rows(file, matrix, None, n_jobs)

@@ -1,0 +1,113 @@
+"""Read and write by the ending of the name."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from longtail.datasets.csr_directory import read_csr_directory, write_csr_directory
+from longtail.datasets.npz import read_npz, write_npz
+from longtail.datasets.svmlight import read_svmlight, write_svmlight
+from longtail.datasets.xmc import read_xmc, write_xmc
+
+if TYPE_CHECKING:
+    from longtail.datasets._csr import Csr
+
+_SVMLIGHT = (".svm", ".svmlight", ".libsvm")
+_TEXT = (".jsonl", ".csv", ".tsv")
+_KNOWN = ".txt (XMC), .svm (svmlight), both also .gz, .npz (a pair X… and Y…), or a CSR directory"
+
+
+def read(path: str | PathLike[str]) -> tuple[Csr, Csr]:
+    """Read a data set in the format that its name tells.
+
+    Parameters
+    ----------
+    path : str or path-like
+        ``.txt`` and ``.txt.gz``: XMC text, see `read_xmc`; a name that ends in ``X_Xf.txt`` is read together with the
+        ``X_Y.txt`` beside it. ``.svm``, ``.svmlight``, ``.libsvm`` (and ``.gz``): `read_svmlight`. ``X….npz``:
+        `read_npz`. A directory: `read_csr_directory`.
+
+    Returns
+    -------
+    X : csr_array of shape (n_rows, n_features), float32
+    Y : csr_array of shape (n_rows, n_labels), float32
+        1 where a row has a label.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> import longtail as lt
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.svm.gz")
+    >>> lt.datasets.write(path, np.eye(2), np.eye(2))
+    >>> X, Y = lt.datasets.read(path)
+    >>> X.shape, Y.shape
+    ((2, 2), (2, 2))
+    """
+    path = Path(path)
+    suffix = _suffix(path)
+    if path.is_dir():
+        return read_csr_directory(path)
+    if suffix == ".txt":
+        return read_xmc(path, _other_half(path))
+    if suffix in _SVMLIGHT:
+        return read_svmlight(path)
+    if suffix == ".npz":
+        return read_npz(path)
+    raise _unknown(path, suffix)
+
+
+def write(path: str | PathLike[str], X: Any, Y: Any, *, overwrite: bool = False) -> None:
+    """Write a data set in the format that its name tells.
+
+    Parameters
+    ----------
+    path : str or path-like
+        As for `read`; a name without an ending, or with ``.csr``, becomes a CSR directory.
+    X : sparse matrix or ndarray of shape (n_rows, n_features)
+        Features; finite, converted to float32.
+    Y : sparse matrix or ndarray of shape (n_rows, n_labels)
+        Every entry that is not 0 is a label.
+    overwrite : bool, default False
+        Replace what is there.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import numpy as np
+    >>> import longtail as lt
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+    >>> lt.datasets.write(path, np.eye(2), np.eye(2))
+    >>> path.read_text()
+    '2 2 2\\n0 0:1\\n1 1:1\\n'
+    """
+    path = Path(path)
+    suffix = _suffix(path)
+    if suffix == ".txt":
+        write_xmc(path, X, Y, _other_half(path), overwrite=overwrite)
+    elif suffix in _SVMLIGHT:
+        write_svmlight(path, X, Y, overwrite=overwrite)
+    elif suffix == ".npz":
+        write_npz(path, X, Y, overwrite=overwrite)
+    elif suffix in ("", ".csr"):
+        write_csr_directory(path, X, Y, overwrite=overwrite)
+    else:
+        raise _unknown(path, suffix)
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix.lower()
+
+
+def _other_half(path: Path) -> Path | None:
+    """Name the label file of the two-file layout: trn_X_Xf.txt → trn_X_Y.txt."""
+    stem, separator, ending = path.name.rpartition("X_Xf.txt")
+    return path.with_name(f"{stem}X_Y.txt{ending}") if separator else None
+
+
+def _unknown(path: Path, suffix: str) -> ValueError:
+    if suffix in _TEXT:
+        return ValueError(f"{path} holds texts: use read_text and write_jsonl, or the Tagger")
+    return ValueError(f"{path}: no format with the ending {suffix!r} is known; use {_KNOWN}")
