@@ -57,7 +57,10 @@ void bind_text(nb::module_& m) {
                 const nb::gil_scoped_release no_gil;
                 self.read_file(path, n_threads, control);
             },
-            nb::arg("path"), nb::arg("n_threads"), nb::arg("control"), "Parse a whole file.")
+            nb::arg("path"), nb::arg("n_threads"), nb::arg("control"),
+            // nanobind writes a bare PathLike here, which mypy's strict mode refuses
+            nb::sig("def read_file(self, path: object, n_threads: int, control: Control) -> None"),
+            "Parse a whole file.")
         .def(
             "feed",
             [](TextReader& self, const nb::bytes& text, int n_threads, Control& control) {

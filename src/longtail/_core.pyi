@@ -1,5 +1,4 @@
 # Written by scripts/write_stub.py (make stub); do not edit.
-import os
 from typing import Annotated
 
 import numpy
@@ -39,7 +38,7 @@ class TextReader:
 
     def __init__(self, name: str, dialect: str, first_feature_id: int = 0, n_features: int = -1, n_labels: int = -1, max_line_bytes: int = 268435456) -> None: ...
 
-    def read_file(self, path: str | os.PathLike, n_threads: int, control: Control) -> None:
+    def read_file(self, path: object, n_threads: int, control: Control) -> None:
         """Parse a whole file."""
 
     def feed(self, text: bytes, n_threads: int, control: Control) -> None:
