@@ -159,6 +159,8 @@ def test_top_may_be_a_topk_an_array_of_any_int_type_or_sparse_scores():
     scores = np.array([[3, 2, 1], [2, 1, 0], [3, 2, 1]], dtype=np.float32)
     assert dict(metrics.evaluate(TopK(TOP, scores), Y, ks=(1, 3))) == expected
     assert dict(metrics.evaluate(np.asfortranarray(TOP.astype(np.int64)), Y, ks=(1, 3))) == expected
+    assert dict(metrics.evaluate(TOP.astype(np.int8), Y, ks=(1, 3))) == expected
+    assert metrics.precision_at_k(TOP[:, :1].astype(np.uint8), Y, k=1) == expected["P@1"]
     is_label = TOP >= 0
     matrix = sp.csr_array((scores[is_label], (np.nonzero(is_label)[0], TOP[is_label])), shape=(3, 4))
     assert dict(metrics.evaluate(matrix, Y, ks=(1, 3))) == expected

@@ -195,7 +195,12 @@ def as_n_relevant(n_relevant: ArrayLike, n_rows: int) -> NDArray[np.int32]:
         raise ValueError(
             f"n_relevant must be one int for each of the {n_rows} rows of Y, got {counts.dtype} of shape {counts.shape}"
         )
-    return counts.clip(-1, _INT32_MAX).astype(np.int32)
+    return _as_int32(counts)
+
+
+def _as_int32(values: NDArray[Any]) -> NDArray[np.int32]:
+    """Cast, with what does not fit kept out of every range that the core allows: it refuses it, by row."""
+    return values.astype(np.int64).clip(-2, _INT32_MAX).astype(np.int32)
 
 
 def _inverse(propensity: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -215,10 +220,7 @@ def _label_ids(top: object) -> NDArray[np.int32]:
         )
     if label_ids.ndim != 2:
         raise ValueError(f"top must have shape (n_rows, k), got {label_ids.ndim} dimensions")
-    if label_ids.dtype != np.int32:
-        # Ids that do not fit wrap round when cast; keep them wrong, so that the core refuses them.
-        return label_ids.clip(-2, _INT32_MAX).astype(np.int32)
-    return label_ids
+    return label_ids if label_ids.dtype == np.int32 else _as_int32(label_ids)
 
 
 def _as_csr_parts(matrix: SparseMatrix) -> CsrParts:
