@@ -1,0 +1,122 @@
+"""The command line from outside: files in, files and one-line errors out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TRAIN = "4 3 4\n0,1 0:1 2:0.5\n0 1:1\n0,2 0:0.5 1:1\n 2:1\n"
+TEXTS = '{"text": "a web server", "labels": ["net", "server"]}\n{"text": "a web browser", "labels": ["net"]}\n'
+
+
+def longtail(*arguments: str | Path, ok: bool = True) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "longtail.cli.app", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if ok:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture
+def train_file(tmp_path: Path) -> Path:
+    path = tmp_path / "train.txt"
+    path.write_text(TRAIN)
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path, train_file: Path) -> Path:
+    path = tmp_path / "small.model"
+    longtail("train", train_file, "-o", path, "-e", "Popularity")
+    return path
+
+
+def test_train_predict_evaluate_info_work_on_vectors(model: Path, train_file: Path) -> None:
+    assert longtail("predict", model, train_file, "--top-k", "2").stdout.splitlines() == ["0:0.75 1:0.25"] * 4
+    first = json.loads(longtail("predict", model, train_file, "--json").stdout.splitlines()[0])
+    assert first == {"label_ids": [0, 1, 2], "scores": [0.75, 0.25, 0.25]}
+    assert json.loads(longtail("evaluate", model, train_file, "--json").stdout)["P@1"] == 75.0
+    assert "P@1" in longtail("evaluate", model, train_file).stdout
+    description = json.loads(longtail("info", model, "--json", "--verify").stdout)
+    assert "Popularity" in json.dumps(description)
+
+
+def test_train_predict_evaluate_work_on_texts(tmp_path: Path) -> None:
+    data, model = tmp_path / "train.jsonl", tmp_path / "texts.model"
+    data.write_text(TEXTS)
+    result = json.loads(longtail("train", data, "-o", model, "-e", "Popularity", "--json").stdout)
+    assert (result["n_rows"], result["n_labels"]) == (2, 2)
+    lines = [json.loads(line) for line in longtail("predict", model, data, "--json").stdout.splitlines()]
+    assert lines[0]["labels"] == ["net", "server"]
+    assert json.loads(longtail("evaluate", model, data, "--json").stdout)["P@1"] == 100.0
+
+
+@pytest.mark.parametrize("ending", [".txt", ".txt.gz", ".svm", ""])
+def test_convert_keeps_the_model(tmp_path: Path, train_file: Path, model: Path, ending: str) -> None:
+    converted = tmp_path / f"converted{ending}"
+    longtail("convert", train_file, converted)
+    expected = longtail("predict", model, train_file).stdout
+    assert longtail("predict", model, converted).stdout == expected
+
+
+def test_predict_writes_a_file_whole(tmp_path: Path, model: Path, train_file: Path) -> None:
+    output = tmp_path / "answers.txt"
+    longtail("predict", model, train_file, "-o", output)
+    assert len(output.read_text().splitlines()) == 4
+    refused = longtail("predict", model, train_file, "-o", output, ok=False)
+    assert refused.returncode == 2
+    assert "--overwrite" in refused.stderr
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "missing.txt", "-o", "m"], "does not exist"),
+        (["train", "TRAIN", "-o", "MODEL"], "exists; pass --overwrite"),
+        (["train", "TRAIN", "-o", "m2", "-e", "Popular"], "estimator must be one of"),
+        (["train", "TRAIN", "-o", "m2", "-e", "Popularity", "-p", "n_jobs"], "--param takes name=value"),
+        (["train", "TRAIN", "-o", "m2", "-e", "Popularity", "-p", "n_jobs=0"], "n_jobs must be"),
+        (["train", "TRAIN", "-o", "m2", "-e", "Popularity", "-p", "n_tres=3"], "has no parameter"),
+        (["train", "BROKEN", "-o", "m2", "-e", "Popularity"], "line 2"),
+        (["predict", "MODEL", "TRAIN", "--top-k", "0"], "0 is not in the range"),
+        (["predict", "EMPTY", "TRAIN"], "manifest"),
+        (["evaluate", "MODEL", "WIDER"], "5 features"),
+        (["evaluate", "MODEL", "TRAIN", "--propensity", "guess"], "guess"),
+        (["fly"], "No such command"),
+    ],
+)
+def test_user_errors_are_one_line_and_exit_with_2(
+    tmp_path: Path, train_file: Path, model: Path, arguments: list[str], message: str
+) -> None:
+    (tmp_path / "broken.txt").write_text("1 3 4\n0,x 0:1\n")
+    (tmp_path / "wider.txt").write_text("1 5 4\n0 4:1\n")
+    (tmp_path / "empty").mkdir()
+    places = {
+        "TRAIN": train_file,
+        "MODEL": model,
+        "BROKEN": tmp_path / "broken.txt",
+        "WIDER": tmp_path / "wider.txt",
+        "EMPTY": tmp_path / "empty",
+        "m2": tmp_path / "m2",
+    }
+    done = longtail(*[places.get(word, word) for word in arguments], ok=False)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "m2").exists()
+
+
+def test_every_command_shows_an_example() -> None:
+    for command in ("", "train", "predict", "evaluate", "info", "convert"):
+        assert "Example" in longtail(*command.split(), "--help").stdout
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys, longtail.cli.app; print([m for m in ('numpy', 'scipy', 'sklearn') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
