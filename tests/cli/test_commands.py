@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+
+from longtail.cli.app import main
 
 TRAIN = "4 3 4\n0,1 0:1 2:0.5\n0 1:1\n0,2 0:0.5 1:1\n 2:1\n"
 TEXTS = '{"text": "a web server", "labels": ["net", "server"]}\n{"text": "a web browser", "labels": ["net"]}\n'
 
 
-def longtail(*arguments: str | Path, ok: bool = True) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "longtail.cli.app", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    if ok:
-        assert done.returncode == 0, done.stderr
-    return done
+class Answer(NamedTuple):
+    code: int
+    stdout: str
+    stderr: str
+
+
+def longtail(*arguments: str | Path, ok: bool = True) -> Answer:
+    """Run the command line in this process: the same code as from a shell, without a new interpreter each time."""
+    stdout, stderr = io.StringIO(), io.StringIO()
+    code = 0
+    with redirect_stdout(stdout), redirect_stderr(stderr):
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as leaving:
+            code = int(leaving.code or 0)
+    answer = Answer(code, stdout.getvalue(), stderr.getvalue())
+    assert not ok or answer.code == 0, answer.stderr
+    return answer
 
 
 @pytest.fixture
@@ -68,7 +85,7 @@ def test_predict_writes_a_file_whole(tmp_path: Path, model: Path, train_file: Pa
     longtail("predict", model, train_file, "-o", output)
     assert len(output.read_text().splitlines()) == 4
     refused = longtail("predict", model, train_file, "-o", output, ok=False)
-    assert refused.returncode == 2
+    assert refused.code == 2
     assert "--overwrite" in refused.stderr
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")] == []
 
@@ -105,7 +122,7 @@ def test_user_errors_are_one_line_and_exit_with_2(
         "m2": tmp_path / "m2",
     }
     done = longtail(*[places.get(word, word) for word in arguments], ok=False)
-    assert done.returncode == 2
+    assert done.code == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "m2").exists()
@@ -120,3 +137,12 @@ def test_help_imports_nothing_heavy() -> None:
     code = "import sys, longtail.cli.app; print([m for m in ('numpy', 'scipy', 'sklearn') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_installed_command_answers(model: Path, train_file: Path) -> None:
+    command = [Path(sys.executable).with_name("longtail"), "predict", model, train_file, "--top-k", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "0:0.75\n" * 4
+    broken = subprocess.run([*command[:-1], "none"], capture_output=True, text=True, check=False)
+    assert broken.returncode == 2
+    assert broken.stderr.count("\n") <= 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -39,10 +40,10 @@ for command in (train, predict, evaluate, info, convert):
     app.add_command(command)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; errors become one line on stderr and exit code 2."""
     try:
-        app(standalone_mode=False)
+        app(arguments, prog_name="longtail", standalone_mode=False)
     except click.exceptions.Abort:
         _leave("stopped", 130)
     except KeyboardInterrupt:
