@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
@@ -53,7 +53,7 @@ def csr_from_parts(
     return csr
 
 
-def labels_from(owner: str, y: ArrayLike, n_rows: int) -> Labels:
+def labels_from(owner: str, y: Any, n_rows: int) -> Labels:
     """Read y: 1-D classes, a dense 0/1 indicator or a sparse one."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None")

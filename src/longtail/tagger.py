@@ -123,8 +123,9 @@ def _indicator(rows: list[list[int]], n_labels: int) -> sp.csr_array:
 def _checked_texts(texts: Any) -> list[str]:
     if isinstance(texts, str):
         raise TypeError("Tagger: texts must be a list of str, got one str; put it into a list: [text]")
-    texts = list(texts)
+    checked = []
     for row_id, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"Tagger: text {row_id} must be a str, got {text!r}")
-    return texts
+        checked.append(text)
+    return checked

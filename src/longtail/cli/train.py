@@ -59,6 +59,7 @@ def train(
         trained = model.fit(datasets.unit_rows(X) if unit_rows else X, Y, checkpoint=checkpoint, progress="bar")
     seconds = time.perf_counter() - begin
     longtail.save(trained, output, overwrite=overwrite)
+    size_bytes = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
     result = {
         "model": str(output),
         "estimator": type(model).__name__,
@@ -66,12 +67,12 @@ def train(
         "n_features": model.n_features_in_,
         "n_labels": model.n_labels_,
         "seconds": round(seconds, 3),
-        "size_bytes": sum(path.stat().st_size for path in output.rglob("*") if path.is_file()),
+        "size_bytes": size_bytes,
     }
     if as_json:
         click.echo(json.dumps(result))
     else:
         click.echo(
-            f"{result['estimator']} trained on {model.n_rows_:,} rows, {model.n_features_in_:,} features and "
-            f"{model.n_labels_:,} labels in {seconds:.1f} s; saved as {output} ({result['size_bytes'] / 1e6:.1f} MB)"
+            f"{type(model).__name__} trained on {model.n_rows_:,} rows, {model.n_features_in_:,} features and "
+            f"{model.n_labels_:,} labels in {seconds:.1f} s; saved as {output} ({size_bytes / 1e6:.1f} MB)"
         )

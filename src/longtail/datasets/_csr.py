@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,11 +81,7 @@ def ones_where_nonzero(Y: Csr) -> Csr:
     return build_labels(Y.shape, n_labels_before[Y.indptr], Y.indices[is_label])
 
 
-@overload
-def unit_rows(X: Csr) -> Csr: ...
-@overload
-def unit_rows(X: NDArray[Any]) -> NDArray[np.float32]: ...
-def unit_rows(X: Csr | NDArray[Any]) -> Csr | NDArray[np.float32]:
+def unit_rows(X: Any) -> Any:
     """Scale every row to Euclidean length 1.
 
     Most linear and tree methods for tf-idf features gain points from it. Rows of zeros stay as they are.
