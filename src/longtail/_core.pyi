@@ -1,4 +1,5 @@
 # Written by scripts/write_stub.py (make stub); do not edit.
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy
@@ -71,5 +72,23 @@ def add_coverage(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, No
     """
     Note in the three per-label arrays which labels a batch covers; count_hits must have accepted the batch.
     """
+
+class TextAnalyzer:
+    """Cuts texts into words, word n-grams and character n-grams."""
+
+    def __init__(self, max_ngram: int, min_chars: int, max_chars: int, stop_words: Sequence[str], word_ranges: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], space_ranges: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+def learn_vocabulary(texts: list[str], analyzer: TextAnalyzer, min_rows: int, max_rows: int, max_features: int, control: Control) -> tuple[NDArray[numpy.uint8], NDArray[numpy.int64], NDArray[numpy.int64], int]:
+    """
+    Return the features of the texts: their UTF-8 bytes, ends, row counts and how many of them are words.
+    """
+
+class Tfidf:
+    """Turns texts into tf-idf rows over a vocabulary, which it checks."""
+
+    def __init__(self, bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_words: int) -> None: ...
+
+    def transform(self, texts: list[str], analyzer: TextAnalyzer, tf: NDArray[numpy.float32], idf: NDArray[numpy.float32], unit_rows: bool, n_threads: int, control: Control) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32]]:
+        """Return indptr, indices and values of one CSR row a text."""
 
 isa: str

@@ -266,20 +266,49 @@ TAGGERS: dict[str, tuple[Attack, str]] = {
     "lone surrogate": (names("label_names_", b'"\\ud800"\n"b"\n"c"\n'), r"names must be valid Unicode"),
     "the same name twice": (names("label_names_", b'"a"\n"b"\n"a"\n'), r"label_names_ must hold different names"),
     "the same word twice": (
-        names("vectorizer/vocabulary_", b'"a"\n"b"\n"a"\n'),
-        r"vocabulary_ must hold different names",
+        lambda folder: (
+            array("vectorizer/feature_bytes_", lambda _: np.frombuffer(b"abcabcweb", np.uint8))(folder),
+            array("vectorizer/feature_ends_", lambda _: np.array([3, 6, 9]))(folder),
+        ),
+        r"feature 1 is the same as feature 0",
     ),
-    "fewer words": (names("vectorizer/vocabulary_", b'"a"\n"b"\n'), r"idf_ must have 2 entries, got 3"),
+    "fewer words": (
+        array("vectorizer/feature_ends_", lambda ends: ends[:2]),
+        r"idf_ has 3 values, but there are 2 features",
+    ),
     "fewer words and weights": (
         lambda folder: (
-            names("vectorizer/vocabulary_", b'"a"\n"b"\n')(folder),
+            array("vectorizer/feature_bytes_", lambda found: found[:13])(folder),
+            array("vectorizer/feature_ends_", lambda ends: ends[:2])(folder),
             array("vectorizer/idf_", lambda idf: idf[:2])(folder),
+            within("fitted", "vectorizer", n_words_=2)(folder),
         ),
-        r"vocabulary_ must have 3 entries, got 2",
+        r"the vocabulary must have 3 entries, got 2",
+    ),
+    "words beyond the end": (
+        array("vectorizer/feature_ends_", set_item(2, 2**60)),
+        r"the last feature ends at byte 1152921504606846976, but there are 16",
+    ),
+    "words that go back": (array("vectorizer/feature_ends_", set_item(1, 3)), r"ends must increase from 1, got 3 at 1"),
+    "words that are no text": (array("vectorizer/feature_bytes_", set_item(3, 0xFF)), r"must be UTF-8, invalid start"),
+    "half a letter": (
+        lambda folder: (
+            array("vectorizer/feature_bytes_", lambda _: np.frombuffer("browsérserverwe".encode(), np.uint8))(folder)
+            or array("vectorizer/feature_ends_", lambda _: np.array([6, 13, 16]))(folder)
+        ),
+        r"feature 0 ends within a character",
+    ),
+    "more words than features": (
+        within("fitted", "vectorizer", n_words_=4),
+        r"n_words must be in \[0, 3\], got 4",
+    ),
+    "a fraction of words": (
+        within("fitted", "vectorizer", n_words_=1.5),
+        r"n_words_ must be an int in \[0, 2147483647\]",
     ),
     "vectorizer that breaks its rules": (
         within("parameters", "vectorizer", max_ngram=1000),
-        r"TextVectorizer: max_ngram must be an int in \[1, 5\], got 1000",
+        r"TextVectorizer: max_ngram must be an int in \[0, 5\], got 1000",
     ),
     "vectorizer with a hook": (within("parameters", "vectorizer", tokenizer="eval"), r"'tokenizer' is not known"),
     "infinite weight": (

@@ -194,7 +194,8 @@ def test_describe_tells_what_a_model_is(tagger: lt.Tagger, tmp_path: Path) -> No
     assert inner["fitted"]["n_labels_"] == 3
     assert inner["arrays"]["ranking_"]["dtype"] == "int32"
     assert inner["arrays"]["ranking_"]["shape"] == [3]
-    assert found["models"]["vectorizer"]["names"]["vocabulary_"] == len(tagger.vectorizer.vocabulary_)
+    n_features = len(tagger.vectorizer.vocabulary_)
+    assert found["models"]["vectorizer"]["arrays"]["feature_ends_"]["shape"] == [n_features]
 
 
 def test_describe_reads_no_array(toy: ToyTree, tmp_path: Path) -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from longtail._arrays import ArraySpec
 from longtail._rules import Instance, check_params
 from longtail.io.parts import Expected, Parts, Storage, check_distinct, check_keys, check_length
 from longtail.tagger import Tagger
-from longtail.text import RULES, TextVectorizer
+from longtail.text import TextVectorizer
 
 
 def take_tagger_apart(tagger: Tagger) -> Parts:
@@ -39,7 +36,7 @@ def put_tagger_together(cls: type[Tagger], parts: Parts) -> Tagger:
     )
     check_length("label_names_", label_names, estimator.n_labels_)
     check_distinct("label_names_", label_names)
-    check_length("vocabulary_", vectorizer.vocabulary_, estimator.n_features_in_)
+    check_length("the vocabulary", vectorizer.feature_ends_, estimator.n_features_in_)
     tagger = cls(estimator, vectorizer)
     tagger.label_names_ = label_names
     return tagger
@@ -49,25 +46,26 @@ def take_vectorizer_apart(vectorizer: TextVectorizer) -> Parts:
     """Collect vocabulary and weights."""
     return Parts(
         parameters=vectorizer.params(),
-        arrays={"idf_": vectorizer.idf_},
-        names={"vocabulary_": vectorizer.vocabulary_},
+        fitted={name: getattr(vectorizer, name) for name in vectorizer._scalars},
+        arrays={name: getattr(vectorizer, name) for name in vectorizer._state},
     )
 
 
 def expect_vectorizer(cls: type[TextVectorizer], owner: str, fitted: Mapping[str, Any]) -> Expected:
     """Say what a vectorizer needs."""
-    check_keys(f'{owner}: "fitted"', fitted, ())
-    return Expected({"idf_": ArraySpec(np.float32, ndim=1, finite=True, min=0)}, names=frozenset({"vocabulary_"}))
+    check_keys(f'{owner}: "fitted"', fitted, cls._scalars)
+    check_params(f'{owner}: "fitted"', fitted, cls._scalars)
+    return Expected(cls._state)
 
 
 def put_vectorizer_together(cls: type[TextVectorizer], parts: Parts) -> TextVectorizer:
     """Make the vectorizer from vocabulary and weights."""
-    check_keys('"parameters" of TextVectorizer', parts.parameters, RULES)
-    check_params("TextVectorizer", parts.parameters, RULES)
+    check_keys('"parameters" of TextVectorizer', parts.parameters, cls._rules)
     vectorizer = cls(**parts.parameters)
-    vectorizer.vocabulary_, vectorizer.idf_ = parts.names["vocabulary_"], parts.arrays["idf_"]
-    check_distinct("vocabulary_", vectorizer.vocabulary_)
-    check_length("idf_", vectorizer.idf_, len(vectorizer.vocabulary_))
+    vectorizer.check_params()
+    for name, value in {**parts.fitted, **parts.arrays}.items():
+        setattr(vectorizer, name, value)
+    vectorizer.check_state()
     return vectorizer
 
 
