@@ -17,7 +17,7 @@ $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --upgrade pip
 	$(BIN)/pip install -q "scikit-build-core>=0.10" numpy scipy scikit-learn click
-	$(BIN)/python -c "import tomllib,subprocess,sys; d=tomllib.load(open('pyproject.toml','rb'))['project']['optional-dependencies']['dev']; subprocess.check_call([sys.executable,'-m','pip','install','-q',*d])"
+	$(BIN)/python -c "import tomllib,subprocess,sys; e=tomllib.load(open('pyproject.toml','rb'))['project']['optional-dependencies']; subprocess.check_call([sys.executable,'-m','pip','install','-q',*e['dev'],*e['serve'],*e['report']])"
 	@touch $@
 
 # ISAS=OFF builds only the best instruction set of this machine: what you want while developing.

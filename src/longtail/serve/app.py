@@ -1,0 +1,253 @@
+"""The HTTP application: a shell over the Tagger's public methods."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+from importlib import resources
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import anyio.to_thread
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+import longtail
+from longtail.serve import metrics, schemas
+from longtail.serve.board import Board
+from longtail.serve.gate import Gate
+from longtail.serve.limits import Limits
+from longtail.serve.model import ServedModel
+from longtail.serve.schemas import ErrorResponse
+
+if TYPE_CHECKING:
+    from longtail.tagger import Tag, Tagger
+
+_logger = logging.getLogger("longtail.serve")
+_WATCH_SECONDS = 0.25
+_PAGE = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/app.js": ("app.js", "text/javascript; charset=utf-8"),
+    "/style.css": ("style.css", "text/css; charset=utf-8"),
+    "/favicon.svg": ("favicon.svg", "image/svg+xml"),
+}
+
+
+def create_app(
+    model: str | PathLike[str] | Tagger,
+    *,
+    limits: Limits | None = None,
+    api_key: str | None = None,
+    allowed_hosts: Iterable[str] | None = None,
+    board: Board | None = None,
+) -> FastAPI:
+    """Make the ASGI application that serves a model, for any ASGI server; `longtail serve` runs it with uvicorn.
+
+    Parameters
+    ----------
+    model : path of a saved Tagger, or a Tagger
+        A path is watched: when another model takes its place, requests move over to it and none is dropped.
+    limits : Limits, optional
+    api_key : str, optional
+        Without it everyone who can reach the service may use it, except for POST /api/reload, which is then off.
+    allowed_hosts : names, optional
+        What the Host header may say; default: anything.
+    board : Board, optional
+        Shared counters, when several processes serve.
+
+    Returns
+    -------
+    FastAPI
+    """
+    if api_key is not None and not api_key.strip():
+        raise ValueError("create_app: api_key must not be empty; pass None to serve without a key")
+    limits = limits or Limits()
+    board = board or Board()
+    served = ServedModel(Path(model) if isinstance(model, str | PathLike) else model)
+    app = FastAPI(
+        title="longtail",
+        version=longtail.__version__,
+        description="Tag texts with the few relevant labels out of many.",
+        lifespan=_lifespan(served, limits, board),
+        docs_url=None,  # both would load scripts from elsewhere
+        redoc_url=None,
+        responses={status: {"model": ErrorResponse} for status in (400, 401, 403, 404, 405, 408, 413, 422, 500, 503)},
+    )
+    app.state.served = served
+    app.add_middleware(Gate, limits=limits, board=board, api_key=api_key, allowed_hosts=allowed_hosts)
+    _add_error_handlers(app)
+    _add_tagging(app, served, limits, board)
+    _add_model(app, served)
+    _add_operations(app, served, board, can_reload=api_key is not None)
+    _add_page(app)
+    return app
+
+
+def _lifespan(
+    served: ServedModel, limits: Limits, board: Board
+) -> Callable[[FastAPI], contextlib.AbstractAsyncContextManager[None]]:
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = limits.n_threads
+        watching = asyncio.create_task(_watch(served, board))
+        yield
+        watching.cancel()
+
+    return lifespan
+
+
+async def _watch(served: ServedModel, board: Board) -> None:
+    """Reload when another process, a signal or a new model on disk asks for it."""
+    n_seen = board.n_reload_calls
+    while True:
+        await asyncio.sleep(_WATCH_SECONDS)
+        n_calls = board.n_reload_calls
+        if n_calls == n_seen and not served.changed_on_disk():
+            continue
+        n_seen = n_calls
+        with contextlib.suppress(Exception):  # logged and counted in _reload; the old model goes on
+            await asyncio.to_thread(_reload, served, board)
+
+
+def _reload(served: ServedModel, board: Board) -> None:
+    try:
+        served.reload()
+    except Exception:
+        board.add_reload(failed=True)
+        raise
+    board.add_reload(failed=False)
+
+
+def _add_error_handlers(app: FastAPI) -> None:
+    def refuse(status: int, message: str, headers: Any = None) -> JSONResponse:
+        # Texts may hold half of a surrogate pair, which no UTF-8 answer can repeat.
+        return JSONResponse({"error": message.encode("utf-8", "replace").decode()}, status, headers=headers)
+
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        places = [(".".join(map(str, item["loc"][1:])) or "body", item["msg"]) for item in error.errors()[:5]]
+        return refuse(422, "; ".join(f"{place}: {message}" for place, message in places))
+
+    @app.exception_handler(HTTPException)
+    def http_error(request: Request, error: HTTPException) -> JSONResponse:
+        return refuse(error.status_code, str(error.detail), error.headers)
+
+    # What the library says about values is for the caller to read.
+    @app.exception_handler(ValueError)
+    @app.exception_handler(KeyError)
+    def library_error(request: Request, error: Exception) -> JSONResponse:
+        return refuse(422, str(error.args[0]) if error.args else type(error).__name__)
+
+
+def _add_tagging(app: FastAPI, served: ServedModel, limits: Limits, board: Board) -> None:
+    requests = schemas.bounded_requests(limits)
+
+    def tag(body: schemas.TagRequest) -> schemas.TagResponse:
+        """Propose labels for one text."""
+        tags = served.current.tagger.tag([body.text], **body.filters())[0]
+        board.add_texts(1)
+        return schemas.TagResponse(labels=_scored(tags))
+
+    def tag_batch(body: schemas.TagBatchRequest) -> schemas.TagBatchResponse:
+        """Propose labels for several texts."""
+        rows = served.current.tagger.tag(body.texts, **body.filters()) if body.texts else []
+        board.add_texts(len(body.texts))
+        return schemas.TagBatchResponse(rows=[_scored(tags) for tags in rows])
+
+    def explain(body: schemas.ExplainRequest) -> schemas.ExplainResponse:
+        """Say which words speak for and against a label."""
+        found = served.current.tagger.explain(body.text, body.label)
+        words = [
+            schemas.Word(word=word.word, contribution=word.contribution, spans=list(word.spans)) for word in found.words
+        ]
+        return schemas.ExplainResponse(
+            label=found.label, score=found.score, bias=found.bias, exact=found.exact, words=words
+        )
+
+    # The bounds of this service are known only now; the handlers are typed with the unbounded models.
+    for path, handler, request in (
+        ("/api/tag", tag, requests.tag),
+        ("/api/tag-batch", tag_batch, requests.tag_batch),
+        ("/api/explain", explain, requests.explain),
+    ):
+        handler.__annotations__["body"] = request
+        app.post(path)(handler)
+
+
+def _scored(tags: Iterable[Tag]) -> list[schemas.ScoredLabel]:
+    return [schemas.ScoredLabel(label=tag.label, score=tag.score, proba=tag.proba) for tag in tags]
+
+
+def _add_model(app: FastAPI, served: ServedModel) -> None:
+    @app.get("/api/labels")
+    def labels(
+        query: Annotated[str, Query(max_length=schemas.MAX_LABEL_CHARS)] = "",
+        limit: Annotated[int, Query(ge=1, le=schemas.MAX_SEARCH_LABELS)] = 20,
+    ) -> schemas.LabelsResponse:
+        """Search the labels of the model by a part of their names."""
+        return schemas.LabelsResponse(labels=served.current.tagger.search_labels(query, limit=limit))
+
+    @app.get("/api/examples")
+    def examples() -> schemas.ExamplesResponse:
+        """Give a few texts the model was trained on."""
+        return schemas.ExamplesResponse(texts=list(served.current.examples))
+
+    @app.get("/api/model")
+    def model() -> schemas.ModelResponse:
+        """Describe the model."""
+        snapshot = served.current
+        return schemas.ModelResponse(version=snapshot.version, card=snapshot.card)
+
+
+def _add_operations(app: FastAPI, served: ServedModel, board: Board, *, can_reload: bool) -> None:
+    # These two and the page touch nothing slow and are answered on the event loop, also when all threads are busy.
+    @app.get("/health")
+    async def health() -> schemas.HealthResponse:
+        """Tell that the service answers, and with which model."""
+        return _health(served)
+
+    @app.get("/metrics", response_class=Response, responses={200: {"content": {metrics.CONTENT_TYPE: {}}}})
+    async def prometheus() -> Response:
+        """Give the counters of all workers in Prometheus' text format."""
+        return Response(metrics.exposition(board, served.current.version), media_type=metrics.CONTENT_TYPE)
+
+    @app.post("/api/reload")
+    def reload() -> schemas.HealthResponse:
+        """Load the model again, in every worker. Off unless the service has an API key; SIGHUP always works."""
+        if not can_reload:
+            raise HTTPException(403, "reload over HTTP needs a service with an API key; or send SIGHUP")
+        try:
+            served.reload()
+        except Exception as error:
+            board.add_reload(failed=True)
+            raise HTTPException(422, f"the old model stays: {error}") from error
+        board.call_reload()  # for the other workers; this one reads the same files once more, which is cheap
+        return _health(served)
+
+
+def _health(served: ServedModel) -> schemas.HealthResponse:
+    return schemas.HealthResponse(status="ok", version=served.current.version, last_reload_error=served.last_error)
+
+
+def _add_page(app: FastAPI) -> None:
+    folder = resources.files("longtail.serve") / "page"
+
+    def add(path: str, name: str, media_type: str) -> None:
+        content = (folder / name).read_bytes()
+        headers = {"ETag": f'"{hashlib.sha256(content).hexdigest()[:16]}"', "Cache-Control": "no-cache"}
+
+        @app.get(path, include_in_schema=False)
+        @app.head(path, include_in_schema=False)
+        async def page(request: Request) -> Response:
+            if request.headers.get("if-none-match") == headers["ETag"]:
+                return Response(status_code=304, headers=headers)
+            return Response(content, media_type=media_type, headers=headers)
+
+    for path, (name, media_type) in _PAGE.items():
+        add(path, name, media_type)

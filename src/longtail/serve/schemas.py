@@ -1,0 +1,150 @@
+"""What goes over the wire. The bounds of the requests come from the service's limits and are part of the schema."""
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from longtail.serve.limits import Limits
+
+MAX_LABEL_CHARS = 10_000
+MAX_FILTER_LABELS = 1_000
+MAX_SEARCH_LABELS = 100
+
+LabelName = Annotated[str, Field(max_length=MAX_LABEL_CHARS)]
+LabelNames = Annotated[list[LabelName], Field(max_length=MAX_FILTER_LABELS)]
+Threshold = Annotated[float, Field(allow_inf_nan=False)] | Literal["auto"]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Choice(_Request):
+    top_k: int = Field(5, description="At most this many labels a text.")
+    threshold: Threshold | None = Field(
+        None,
+        description='Only labels whose probability (or score, when the model is not calibrated) reaches this; "auto" '
+        "takes the thresholds that were chosen in calibration.",
+    )
+    include: LabelNames | None = Field(None, description="Rank only these labels.")
+    exclude: LabelNames | None = Field(None, description="Never answer with these labels.")
+
+    def filters(self) -> dict[str, Any]:
+        """The arguments of Tagger.tag besides the texts."""
+        return {name: getattr(self, name) for name in ("top_k", "threshold", "include", "exclude")}
+
+
+class TagRequest(_Choice):
+    """One text to tag."""
+
+    text: str
+
+
+class TagBatchRequest(_Choice):
+    """Several texts to tag."""
+
+    texts: list[str]
+
+
+class ExplainRequest(_Request):
+    """A text and the label to explain; any label of the model will do, not only those proposed."""
+
+    text: str
+    label: LabelName
+
+
+class ScoredLabel(BaseModel):
+    """One proposed label."""
+
+    label: str
+    score: float = Field(description="The estimator's own score; any real number.")
+    proba: float | None = Field(description="Calibrated probability; null when the model is not calibrated.")
+
+
+class TagResponse(BaseModel):
+    """The labels of one text, best first."""
+
+    labels: list[ScoredLabel]
+
+
+class TagBatchResponse(BaseModel):
+    """The labels of each text, in the order of the texts."""
+
+    rows: list[list[ScoredLabel]]
+
+
+class Word(BaseModel):
+    """What one word adds to the score."""
+
+    word: str
+    contribution: float
+    spans: list[tuple[int, int]] = Field(description="Where it stands in the text: begin and end, in characters.")
+
+
+class ExplainResponse(BaseModel):
+    """Why a label got its score; when `exact`, the contributions and the bias add up to it."""
+
+    label: str
+    score: float
+    bias: float
+    exact: bool
+    words: list[Word]
+
+
+class LabelsResponse(BaseModel):
+    """Labels that match a search."""
+
+    labels: list[str]
+
+
+class ExamplesResponse(BaseModel):
+    """A few texts the model was trained on."""
+
+    texts: list[str]
+
+
+class ModelResponse(BaseModel):
+    """The model card."""
+
+    version: str = Field(description="Changes when another model is loaded.")
+    card: dict[str, Any]
+
+
+class HealthResponse(BaseModel):
+    """Whether the service answers."""
+
+    status: Literal["ok"]
+    version: str
+    last_reload_error: str | None = Field(description="Why the newest model could not be loaded, if so.")
+
+
+class ErrorResponse(BaseModel):
+    """What went wrong, in words."""
+
+    error: str
+
+
+class Requests(NamedTuple):
+    """The request models of one service, with its bounds."""
+
+    tag: type[TagRequest]
+    tag_batch: type[TagBatchRequest]
+    explain: type[ExplainRequest]
+
+
+def bounded_requests(limits: Limits) -> Requests:
+    """Derive the request models that state and check the limits of this service."""
+    text = Annotated[str, Field(max_length=limits.max_text_chars)]
+    texts = Annotated[list[text], Field(max_length=limits.max_batch)]
+    top_k: Any = (Annotated[int, Field(ge=1, le=limits.max_top_k)], min(5, limits.max_top_k))
+    return Requests(
+        create_model("TagRequest", __base__=TagRequest, __doc__=TagRequest.__doc__, text=(text, ...), top_k=top_k),
+        create_model(
+            "TagBatchRequest",
+            __base__=TagBatchRequest,
+            __doc__=TagBatchRequest.__doc__,
+            texts=(texts, ...),
+            top_k=top_k,
+        ),
+        create_model("ExplainRequest", __base__=ExplainRequest, __doc__=ExplainRequest.__doc__, text=(text, ...)),
+    )

@@ -1,0 +1,71 @@
+"""A model with an answer that a reader can see: a label's score is how many of its own words the text has."""
+
+import re
+from types import SimpleNamespace
+from typing import NamedTuple
+
+WORDS = {
+    "network::server": {"web": 1.5, "server": 2.0, "http": 1.0},
+    "web::browser": {"web": 1.0, "browser": 2.0, "server": -0.5},
+    "mail::client": {"mail": 2.0, "browser": -0.25},
+    "<img src=x onerror=alert(1)>": {"hostile": 3.0},
+    "sound::player": {"music": 2.0},
+}
+
+
+class FakeTag(NamedTuple):
+    label: str
+    score: float
+    proba: float | None
+
+
+class FakeTagger:
+    """The parts of Tagger that the service uses."""
+
+    def __init__(self, *, calibrated: bool = False, name: str = "fake") -> None:
+        self.calibrated = calibrated
+        self.name = name
+        self.label_names_ = sorted(WORDS)
+        self.blocked: frozenset[str] = frozenset()
+        self.example_texts_ = ["a small web server", "a mail client with <b>bold</b> ideas", "🎵 music player"]
+
+    def tag(self, texts, top_k=5, *, threshold=None, include=None, exclude=None):
+        if threshold == "auto" and not self.calibrated:
+            raise ValueError("Tagger: threshold='auto' needs a calibrated model; call calibrate first")
+        return [self._tag_one(text, top_k, threshold, include, exclude) for text in texts]
+
+    def _tag_one(self, text, top_k, threshold, include, exclude):
+        tags = []
+        for label in self.label_names_:
+            if (include is not None and label not in include) or (exclude and label in exclude):
+                continue
+            score = self.explain(text, label).score
+            proba = 1 / (1 + 2.718281828 ** -(3 * score - 3)) if self.calibrated else None
+            bound = 0.5 if threshold == "auto" else threshold
+            value = proba if proba is not None else score
+            if bound is None or value >= bound:
+                tags.append(FakeTag(label, score, proba))
+        return sorted(tags, key=lambda tag: (-tag.score, tag.label))[:top_k]
+
+    def explain(self, text, label):
+        if label not in WORDS:
+            raise ValueError(f"Tagger: there is no label {label!r}")
+        words = []
+        for word, weight in WORDS[label].items():
+            spans = [match.span() for match in re.finditer(rf"\b{word}\b", text.lower())]
+            if spans:
+                words.append(SimpleNamespace(word=word, contribution=weight, spans=spans))
+        score = -1.0 + sum(word.contribution for word in words)
+        return SimpleNamespace(label=label, score=score, bias=-1.0, exact=True, words=words)
+
+    def search_labels(self, query, limit=20):
+        return [label for label in self.label_names_ if query.lower() in label.lower()][:limit]
+
+    def card(self):
+        return {
+            "estimator": "Fake",
+            "name": self.name,
+            "n_labels": len(WORDS),
+            "n_rows": 1234,
+            "params": {"n_jobs": None, "<b>": True},
+        }
