@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Self, TypeGuard, get_args
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from longtail import _rules
 from longtail._arrays import ArraySpec
+from longtail._estimator import Estimator
 from longtail._matrices import Labels, Matrix, YKind, canonical_csr, labels_from
 from longtail._progress import Progress
 from longtail._rules import Choice, Int, Rule
@@ -25,7 +24,7 @@ _FIRST_TOP_K = 32
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class XMCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class XMCClassifier(Estimator):
     """Base of all estimators.
 
     A subclass is a keyword-only dataclass that names its parameters once, with a rule for each in `_rules`, and its
@@ -53,6 +52,7 @@ class XMCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _threshold: ClassVar[float] = 0.5
 
     n_features_in_: int = field(init=False)
+    feature_names_in_: NDArray[Any] = field(init=False)  # only when X had names
     n_labels_: int = field(init=False)
     n_rows_: int = field(init=False)
     label_counts_: NDArray[np.int64] = field(init=False)
@@ -136,13 +136,13 @@ class XMCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         TopK
             label_ids int32 (n_rows, top_k) and scores float32 (n_rows, top_k), best first.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         _rules.check_value(type(self).__name__, "top_k", top_k, (_rules.Int(1),))
         return self._top_k(self._validated(X, reset=False), int(top_k))
 
     def predict(self, X: Any) -> Any:
         """Decide the labels of each row, in the form that fit got: sparse in, sparse out; 1-D in, 1-D out."""
-        check_is_fitted(self)
+        self._check_fitted()
         X = self._validated(X, reset=False)
         if self.y_kind_ == "classes":
             best = self._top_k(X, 1).label_ids[:, 0]
@@ -150,16 +150,13 @@ class XMCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Y_hat = self._labels_above(X)
         return Y_hat.toarray() if self.y_kind_ == "dense" else Y_hat
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_label = True
-        tags.target_tags.multi_output = False
-        return tags
-
     # ---- shared inner parts -----------------------------------------------------------------------------------
 
     def _validated(self, X: ArrayLike, *, reset: bool) -> Matrix:
+        if not reset and self._is_ready(X):
+            return X
+        from sklearn.utils.validation import validate_data
+
         with np.errstate(over="ignore"):  # what overflows float32 becomes infinite, and is then refused as such
             checked = validate_data(
                 self,
@@ -173,6 +170,21 @@ class XMCClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if sp.issparse(checked):
             return canonical_csr(checked)
         return np.ascontiguousarray(checked)
+
+    def _is_ready(self, X: Any) -> TypeGuard[Matrix]:
+        """Whether rows to rank are what scikit-learn's checks would make of them; as a Tagger's are."""
+        if hasattr(self, "feature_names_in_"):  # then names are compared, or their lack is warned about
+            return False
+        if isinstance(X, sp.csr_array):
+            types = (X.data.dtype, X.indices.dtype, X.indptr.dtype)
+            if types != (np.float32, np.int32, np.int64) or not X.has_canonical_format:
+                return False
+            values = X.data
+        elif type(X) is np.ndarray and X.ndim == 2 and X.dtype == np.float32 and X.flags.c_contiguous:
+            values = X
+        else:
+            return False
+        return X.shape[1] == self.n_features_in_ and bool(np.isfinite(values).all())
 
     def _remember(self, labels: Labels) -> None:
         self.n_rows_, self.n_labels_ = labels.Y.shape

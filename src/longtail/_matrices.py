@@ -9,8 +9,6 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 # CSR with float32 values, int32 indices, int64 indptr, sorted and distinct; or C-contiguous float32.
 Matrix = sp.csr_array | NDArray[np.float32]
@@ -70,6 +68,9 @@ def labels_from(owner: str, y: Any, n_rows: int) -> Labels:
 
 
 def _dense_labels(owner: str, y: NDArray[Any]) -> Labels:
+    from sklearn.exceptions import DataConversionWarning
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
     if y.dtype.kind == "c":
         raise ValueError(f"{owner}: Complex data not supported in y")
     if y.dtype.kind == "f" and not np.isfinite(y).all():

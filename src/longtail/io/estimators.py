@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from longtail._arrays import ArraySpec
 from longtail._arrays.specs import DTYPES, shown
@@ -27,7 +26,7 @@ _Y_DTYPES: dict[str, str | None] = {
 
 def take_apart(model: XMCClassifier) -> Parts:
     """Collect parameters and fitted state."""
-    check_is_fitted(model)
+    model._check_fitted()
     y_dtype = _y_dtype_name(model)
     parts = Parts(
         parameters={name: _plain(model, name, value) for name, value in model.get_params(deep=False).items()},

@@ -1,0 +1,90 @@
+"""What scikit-learn asks of an estimator, without importing scikit-learn.
+
+Its import costs more than loading a model and answering the first request (it imports scipy.stats, and pandas where
+that is installed), and a saved model needs none of it. So the few methods are written here, and scikit-learn is
+imported only where its own types are asked for: by its own tools, and to validate what a user passes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import fields
+from typing import Any, Self
+
+
+class Estimator:
+    """A dataclass whose fields with ``init=True`` are its parameters."""
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted(field.name for field in fields(cls) if field.init)  # type: ignore[arg-type]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; `deep` adds those of estimators among them as ``name__param``."""
+        params: dict[str, Any] = {}
+        for name in self._get_param_names():
+            value = params[name] = getattr(self, name)
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                params |= {f"{name}__{inner}": item for inner, item in value.get_params().items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, those of an inner estimator as ``name__param``; returns self."""
+        known = self._get_param_names()
+        inner: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+        for name, value in params.items():
+            own, is_inner, rest = name.partition("__")
+            if own not in known:
+                raise ValueError(
+                    f"Invalid parameter {own!r} for estimator {type(self).__name__}; it has {', '.join(known)}"
+                )
+            if is_inner:
+                inner[own][rest] = value
+            else:
+                setattr(self, own, value)
+        for own, values in inner.items():
+            getattr(self, own).set_params(**values)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = {field.name: field.default for field in fields(self)}  # type: ignore[arg-type]
+        changed = [
+            f"{name}={value!r}" for name, value in self.get_params(deep=False).items() if value is not defaults[name]
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _repr_html_(self) -> str:
+        from sklearn.utils import estimator_html_repr
+
+        return str(estimator_html_repr(self))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of ``predict(X)``: the share of rows whose labels are all right."""
+        from sklearn.metrics import accuracy_score
+
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+
+    def predict(self, X: Any) -> Any:
+        """Decide the labels of each row."""
+        raise NotImplementedError
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_") and hasattr(self, "n_labels_")
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet; call fit(X, y) first")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True, multi_output=False),
+            transformer_tags=None,
+            classifier_tags=ClassifierTags(multi_label=True),
+            regressor_tags=None,
+            input_tags=InputTags(sparse=True),
+        )
