@@ -150,9 +150,7 @@ class Gate:
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if name not in self._allowed_hosts:
-            raise RefusedError(
-                403, f"this service does not answer for host {name!r}; see --allowed-host"
-            )
+            raise RefusedError(403, f"this service does not answer for host {name!r}; see --allowed-host")
 
     def _check_key(self, endpoint: str, headers: dict[bytes, bytes]) -> None:
         if self._key_digest is None or endpoint in _OPEN:
