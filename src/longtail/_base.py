@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from longtail import _rules
+from longtail import _core, _rules
 from longtail._arrays import ArraySpec
 from longtail._estimator import Estimator
 from longtail._matrices import Labels, Matrix, YKind, canonical_csr, labels_from
@@ -154,7 +154,7 @@ class XMCClassifier(Estimator):
 
     def _validated(self, X: ArrayLike, *, reset: bool) -> Matrix:
         if not reset and self._is_ready(X):
-            return X
+            return _native_checked(X)
         from sklearn.utils.validation import validate_data
 
         with np.errstate(over="ignore"):  # what overflows float32 becomes infinite, and is then refused as such
@@ -168,7 +168,7 @@ class XMCClassifier(Estimator):
                 ensure_min_samples=1 if reset else 0,
             )
         if sp.issparse(checked):
-            return canonical_csr(checked)
+            return _native_checked(canonical_csr(checked))
         return np.ascontiguousarray(checked)
 
     def _is_ready(self, X: Any) -> TypeGuard[Matrix]:
@@ -177,14 +177,11 @@ class XMCClassifier(Estimator):
             return False
         if isinstance(X, sp.csr_array):
             types = (X.data.dtype, X.indices.dtype, X.indptr.dtype)
-            if types != (np.float32, np.int32, np.int64) or not X.has_canonical_format:
-                return False
-            values = X.data
-        elif type(X) is np.ndarray and X.ndim == 2 and X.dtype == np.float32 and X.flags.c_contiguous:
-            values = X
-        else:
-            return False
-        return X.shape[1] == self.n_features_in_ and bool(np.isfinite(values).all())
+            is_native = types == (np.float32, np.int32, np.int64) and X.has_canonical_format
+            return is_native and X.shape[1] == self.n_features_in_
+        if type(X) is np.ndarray and X.ndim == 2 and X.dtype == np.float32 and X.flags.c_contiguous:
+            return X.shape[1] == self.n_features_in_ and bool(np.isfinite(X).all())
+        return False
 
     def _remember(self, labels: Labels) -> None:
         self.n_rows_, self.n_labels_ = labels.Y.shape
@@ -214,3 +211,10 @@ class XMCClassifier(Estimator):
         label_ids = np.concatenate([part for _, part in found]) if found else np.empty(0, np.int64)
         ones = np.ones(len(row_ids), dtype=self.y_dtype_)
         return sp.csr_array((ones, (row_ids, label_ids)), shape=(n_rows, self.n_labels_))
+
+
+def _native_checked(X: Matrix) -> Matrix:
+    """Prove once that no index leads native code astray: scipy objects are easily put together by hand."""
+    if sp.issparse(X):
+        _core.check_csr(X.shape[1], X.indptr, X.indices, X.data, "X")
+    return X

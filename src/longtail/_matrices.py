@@ -27,7 +27,8 @@ class Labels:
 
 def canonical_csr(X: Any) -> sp.csr_array:
     """Return float32 CSR with int64 indptr, int32 sorted distinct indices; copies only what must change."""
-    csr = sp.csr_array(X)
+    csr = sp.csr_array(X)  # a new object around the same arrays
+    csr.check_format(full_check=True)  # scipy's own kernels, below, trust every index
     if not csr.has_canonical_format:
         csr = csr.copy() if csr is X or np.shares_memory(csr.indices, X.indices) else csr
         csr.sum_duplicates()

@@ -147,6 +147,24 @@ def test_unsorted_and_repeated_entries_are_summed_and_the_input_is_left_alone(
     np.testing.assert_array_equal(doubled.indices, before)
 
 
+@pytest.mark.parametrize("part", ["indices", "indptr"])
+def test_matrices_with_wild_indices_are_refused_before_native_code_sees_them(
+    estimator: XMCClassifier, toy: Any, part: str
+) -> None:
+    X, Y = toy
+    estimator.fit(X, Y)
+    for wild in (-1, 10**6):
+        for index_type in (np.int32, np.int64):
+            broken = X.copy()
+            broken.indices, broken.indptr = broken.indices.astype(np.int32), broken.indptr.astype(index_type)
+            broken.has_canonical_format = True
+            getattr(broken, part)[5] = wild
+            with pytest.raises(ValueError):
+                estimator.predict_top_k(broken)
+            with pytest.raises(ValueError):
+                clone(estimator).fit(broken, Y)
+
+
 def fitted_bytes(model: XMCClassifier) -> dict[str, bytes]:
     return {name: np.ascontiguousarray(getattr(model, name)).tobytes() for name in model._state}
 
