@@ -12,6 +12,7 @@ from longtail.cli.convert import convert
 from longtail.cli.evaluate import evaluate
 from longtail.cli.info import info
 from longtail.cli.predict import predict
+from longtail.cli.report import report
 from longtail.cli.serve import serve
 from longtail.cli.train import train
 
@@ -37,7 +38,7 @@ def app() -> None:
     """
 
 
-for command in (train, predict, evaluate, info, convert, serve):
+for command in (train, predict, evaluate, info, convert, report, serve):
     app.add_command(command)
 
 
