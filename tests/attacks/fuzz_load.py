@@ -138,7 +138,7 @@ def edit_json(data: bytes, rng: random.Random) -> bytes:
     """Replace, remove or add one value anywhere in the manifest."""
     try:
         root = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return flip(data, rng)
     node: Any = root
     while isinstance(node, dict | list) and node:
@@ -194,7 +194,7 @@ def agree(files: Files, changed: Files, name: str) -> None:
         elif len(claim["shape"]) == 1:
             claim["shape"] = [(len(changed[name]) - 128) // np.dtype(claim["dtype"]).itemsize]
         changed[manifest] = json.dumps(root).encode()
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return
 
 

@@ -391,9 +391,9 @@ def test_a_link_to_the_whole_directory_inside_another_is_refused(good):
     write_arrays(good.parent / "b", ARRAYS, {})
     (good / "inner").symlink_to("../b")
     with pytest.raises(ValueError, match="inner: is a symbolic link; a directory must be there itself"):
-        read_directory(good, lambda directory: directory.folder("inner"))
+        read_directory(good, lambda directory: directory.folder("inner").__enter__())
     with pytest.raises(ValueError, match=r"a name must be .* got '../b'"):
-        read_directory(good, lambda directory: directory.folder("../b"))
+        read_directory(good, lambda directory: directory.folder("../b").__enter__())
 
 
 class TestNothingIsReadInVain:

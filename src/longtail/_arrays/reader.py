@@ -5,7 +5,8 @@ import math
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -64,8 +65,9 @@ def read_arrays(
 def read_directory(path: str | os.PathLike[str], use: Callable[["ArrayDirectory"], Result]) -> Result:
     """Return ``use(directory)``, tried again if the directory is replaced by a writer meanwhile."""
     for n_tries in range(1, _N_TRIES + 1):
-        with ArrayDirectory(Path(path)) as directory:
+        with ArrayDirectory(Path(path), _open_folder(Path(path))) as directory:
             try:
+                directory.read_manifest()
                 return use(directory)
             except (OSError, ValueError):
                 if directory.is_current() or n_tries == _N_TRIES:
@@ -94,18 +96,9 @@ class ArrayDirectory:
     meta: dict[str, Any]
     claims: dict[str, Claim]
 
-    def __init__(self, path: Path, *, parent: Self | None = None) -> None:
+    def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
-        self._descriptor = _open_folder(path) if parent is None else parent._open(path.name, is_folder=True)
-        try:
-            manifest = strict_json.parse_json(
-                str(path / "manifest.json"), self.read_bytes("manifest.json", max_bytes=strict_json.MAX_BYTES)
-            )
-            self.claims = _check_claims(str(path / "manifest.json"), manifest.pop("arrays", None))
-            self.meta = manifest
-        except BaseException:
-            self.close()
-            raise
+        self._descriptor = descriptor
 
     def __enter__(self) -> Self:
         return self
@@ -128,9 +121,20 @@ class ArrayDirectory:
         except FileNotFoundError:
             return False
 
-    def folder(self, name: str) -> "ArrayDirectory":
+    def read_manifest(self) -> None:
+        """Read and check the manifest; nothing else can be read before."""
+        owner = str(self.path / "manifest.json")
+        manifest = strict_json.parse_json(owner, self.read_bytes("manifest.json", max_bytes=strict_json.MAX_BYTES))
+        self.claims = _check_claims(owner, manifest.pop("arrays", None))
+        self.meta = manifest
+
+    @contextmanager
+    def folder(self, name: str) -> Iterator["ArrayDirectory"]:
         """Open the directory of arrays ``name`` inside this one."""
-        return ArrayDirectory(self.path / check_name(str(self.path), name), parent=self)
+        path = self.path / check_name(str(self.path), name)
+        with ArrayDirectory(path, self._open(name, is_folder=True)) as directory:
+            directory.read_manifest()
+            yield directory
 
     def size_bytes(self, file_name: str) -> int:
         """Return the size of a file."""
@@ -220,7 +224,7 @@ class ArrayDirectory:
 
 def _open_folder(path: Path) -> int:
     # A replacement without RENAME_EXCHANGE may be cut in two: then the old one waits under another name.
-    for place_of in (Path, backup_of, Path):
+    for place_of in 3 * (Path, backup_of):
         try:
             return os.open(place_of(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
