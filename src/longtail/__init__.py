@@ -5,19 +5,23 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from longtail._version import __version__
+
 if TYPE_CHECKING:
     from longtail import datasets, metrics, propensity
     from longtail._topk import TopK
     from longtail.baselines import Popularity
+    from longtail.calibration import Calibration
     from longtail.execution import Stopped
+    from longtail.explain import Explanation
     from longtail.io import describe, load, save
     from longtail.tagger import Tag, Tagger
     from longtail.text import TextVectorizer
 
-__version__ = "0.1.0"
-
 # Public names are imported when first used, so that `longtail --help` does not pay for scikit-learn.
 _HOMES = {
+    "Calibration": "longtail.calibration",
+    "Explanation": "longtail.explain",
     "Popularity": "longtail.baselines",
     "Stopped": "longtail.execution",
     "Tag": "longtail.tagger",
@@ -33,12 +37,15 @@ _HOMES = {
 }
 
 __all__ = [
+    "Calibration",
+    "Explanation",
     "Popularity",
     "Stopped",
     "Tag",
     "Tagger",
     "TextVectorizer",
     "TopK",
+    "__version__",
     "datasets",
     "describe",
     "load",

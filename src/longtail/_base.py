@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core, _rules
 from longtail._arrays import ArraySpec
+from longtail._contributions import Contributions
 from longtail._estimator import Estimator
 from longtail._matrices import Labels, Matrix, YKind, canonical_csr, labels_from
 from longtail._progress import Progress
@@ -77,6 +78,10 @@ class XMCClassifier(Estimator):
     def _top_k(self, X: Matrix, top_k: int) -> TopK:
         """Rank the labels of each row."""
         raise NotImplementedError
+
+    def _contributions(self, x_row: Matrix, label_id: int) -> Contributions | None:
+        """Tell what each feature of one row adds to the score of a label; None: cannot tell."""
+        return None
 
     def _check_state(self) -> None:
         """Raise ValueError unless the loaded arrays agree with each other."""

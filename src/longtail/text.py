@@ -69,6 +69,7 @@ class TextVectorizer:
     ----------
     vocabulary_ : list of str, the features; words first, then character n-grams, each in alphabetical order
     idf_ : float32 array (n_features,)
+    stop_words_ : list of str, the words that were left out
 
     Examples
     --------
@@ -113,12 +114,14 @@ class TextVectorizer:
     feature_ends_: NDArray[np.int64] = field(init=False, repr=False)
     idf_: NDArray[np.float32] = field(init=False, repr=False)
     n_words_: int = field(init=False, repr=False)
+    stop_words_: list[str] = field(init=False, repr=False)
     _native: _NativeParts | None = field(init=False, repr=False, compare=False, default=None)
 
     def fit(self, texts: Iterable[str]) -> Self:
         """Learn the vocabulary and its inverse document frequencies."""
         self.check_params()
         texts = self._prepared(texts)
+        self.stop_words_ = self._chosen_stop_words()
         analyzer = self._analyzer(any(not text.isascii() for text in texts))
         most = int(self.max_df * len(texts))
         limit = -1 if self.max_features is None else self.max_features
@@ -168,7 +171,7 @@ class TextVectorizer:
     def locate(self, text: str, feature_ids: Iterable[int]) -> dict[int, Spans]:
         """Find where features lie in a text: (begin, end) in characters of the text as it was given."""
         lowered, origin = _lowered_with_origin(text) if self.lowercase else (text, range(len(text) + 1))
-        stops = set(self._stop_words())
+        stops = set(self.stop_words_)
         words = [match.span() for match in _WORD.finditer(lowered) if match.group() not in stops]
         pieces = [match.span() for match in re.finditer(r"\S+", lowered)]
         located: dict[int, Spans] = {}
@@ -222,7 +225,7 @@ class TextVectorizer:
                 prepared[row_id] = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         return prepared
 
-    def _stop_words(self) -> list[str]:
+    def _chosen_stop_words(self) -> list[str]:
         if self.stop_words == "english":
             from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
@@ -232,7 +235,7 @@ class TextVectorizer:
     def _analyzer(self, any_script: bool) -> _core.TextAnalyzer:
         words, blanks = _character_classes(_END_OF_CLASSES if any_script else 0x80)
         return _core.TextAnalyzer(
-            self.max_ngram, self.min_chars, self.max_chars, self._stop_words(), word_ranges=words, space_ranges=blanks
+            self.max_ngram, self.min_chars, self.max_chars, self.stop_words_, word_ranges=words, space_ranges=blanks
         )
 
     def _native_parts(self) -> _NativeParts:

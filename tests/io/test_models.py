@@ -186,7 +186,7 @@ def test_describe_tells_what_a_model_is(tagger: lt.Tagger, tmp_path: Path) -> No
     found = lt.describe(tmp_path / "m")
     assert json.loads(json.dumps(found)) == found
     assert (found["class"], found["format"], found["longtail"]) == ("Tagger", 1, lt.__version__)
-    assert found["names"] == {"label_names_": 3}
+    assert found["names"] == {"label_names_": 3, "blocked": 0, "example_texts_": 4}
     assert found["size_bytes"] == sum(path.stat().st_size for path in (tmp_path / "m").rglob("*.*"))
     inner = found["models"]["estimator"]
     assert inner["class"] == "Popularity"

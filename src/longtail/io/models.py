@@ -26,7 +26,7 @@ _MAX_MESSAGE = 1000
 _STORAGES: dict[Kind, Storage] = {
     "estimator": estimators.STORAGE,
     "tagger": taggers.TAGGER,
-    "vectorizer": taggers.VECTORIZER,
+    "part": taggers.PART,
 }
 
 

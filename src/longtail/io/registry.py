@@ -11,7 +11,7 @@ from longtail._arrays.specs import shown
 from longtail._base import XMCClassifier
 from longtail._rules import check_params
 
-Kind = Literal["estimator", "tagger", "vectorizer"]
+Kind = Literal["estimator", "tagger", "part"]
 
 
 class Home(NamedTuple):
@@ -22,9 +22,10 @@ class Home(NamedTuple):
 
 
 HOMES: dict[str, Home] = {
+    "Calibration": Home("longtail.calibration", "part"),
     "Popularity": Home("longtail.baselines", "estimator"),
     "Tagger": Home("longtail.tagger", "tagger"),
-    "TextVectorizer": Home("longtail.text", "vectorizer"),
+    "TextVectorizer": Home("longtail.text", "part"),
 }
 # What `longtail train` uses unless told: the best estimator there is.
 DEFAULT = "Popularity"
