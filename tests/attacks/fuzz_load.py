@@ -194,7 +194,7 @@ def agree(files: Files, changed: Files, name: str) -> None:
         elif len(claim["shape"]) == 1:
             claim["shape"] = [(len(changed[name]) - 128) // np.dtype(claim["dtype"]).itemsize]
         changed[manifest] = json.dumps(root).encode()
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
         return
 
 
