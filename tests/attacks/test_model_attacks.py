@@ -96,10 +96,12 @@ TREES: dict[str, tuple[Attack, str]] = {
         put(format=2, longtail="9.0"),
         r"written in format 2 by longtail '9.0', but this longtail reads up to format 1; upgrade longtail",
     ),
-    "format that is no number": (put(format="1"), r"not a model: format must be a whole number >= 1, got '1'"),
-    "format that is a truth": (put(format=True), r"not a model: format must be a whole number >= 1, got True"),
-    "format zero": (put(format=0), r"not a model: format must be a whole number >= 1, got 0"),
-    "no format": (edit(lambda m: m.pop("format")), r"not a model: format must be a whole number >= 1, got None"),
+    "format that is no number": (put(format="1"), r"format must be a whole number >= 1, got '1'"),
+    "format that is a truth": (put(format=True), r"format must be a whole number >= 1, got True"),
+    "format zero": (put(format=0), r"format must be a whole number >= 1, got 0"),
+    "no kind": (edit(lambda m: m.pop("kind")), r"not a model: kind must be 'model', got None"),
+    "another kind": (put(kind="csr-directory"), r"not a model: kind must be 'model', got 'csr-directory'"),
+    "no format": (edit(lambda m: m.pop("format")), r"format must be a whole number >= 1, got None"),
     "unknown class": (put(klass="Evil"), r"class must be one of .* got 'Evil'"),
     "class by path": (put(klass="os.system"), r"class must be one of .* got 'os.system'"),
     "the base class": (put(klass="XMCClassifier"), r"class must be one of .* got 'XMCClassifier'"),
@@ -362,7 +364,7 @@ def test_a_part_of_a_model_is_not_a_model(tagger: Path) -> None:
 def test_another_directory_of_arrays_is_not_a_model(tmp_path: Path) -> None:
     write_arrays(tmp_path / "data.csr", {"indptr": np.zeros(1, np.int64)}, {"kind": "csr"})
     for read in (lt.load, lt.describe):
-        with pytest.raises(ValueError, match="not a model: format must be a whole number >= 1, got None"):
+        with pytest.raises(ValueError, match="not a model: kind must be 'model', got 'csr'"):
             read(tmp_path / "data.csr")
         with pytest.raises(FileNotFoundError, match="nowhere: no such directory"):
             read(tmp_path / "nowhere")

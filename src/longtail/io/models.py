@@ -16,11 +16,11 @@ from longtail.io import estimators, taggers
 from longtail.io.names import NamesClaim, check_names_claims, read_names, write_names
 from longtail.io.parts import Parts, Storage, check_keys
 from longtail.io.registry import HOMES, Kind, find_class, name_of
-from longtail.io.upgrades import FORMAT, upgrade
+from longtail.io.upgrades import FORMAT, KIND, upgrade
 from longtail.tagger import Tagger
 
 Model = XMCClassifier | Tagger
-_KEYS = ("format", "longtail", "class", "parameters", "fitted", "names", "models")
+_KEYS = ("kind", "format", "longtail", "class", "parameters", "fitted", "names", "models")
 _MAX_DEPTH = 8
 _MAX_MESSAGE = 1000
 _STORAGES: dict[Kind, Storage] = {
@@ -122,6 +122,7 @@ def _write(model: Any, folder: Path) -> None:
     parts = _STORAGES[HOMES[name].kind].take_apart(model)
     models = {key: inner for key, inner in parts.models.items() if inner is not None}
     meta = {
+        "kind": KIND,
         "format": FORMAT,
         "longtail": longtail.__version__,
         "class": name,

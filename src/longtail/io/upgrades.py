@@ -11,6 +11,8 @@ from typing import Any
 
 from longtail._arrays.specs import shown
 
+# Tells models from other directories of arrays.
+KIND = "model"
 FORMAT = 1
 # UPGRADES[n] takes a manifest of format n and returns one of format n + 1.
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
@@ -18,9 +20,11 @@ UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 def upgrade(owner: str, meta: dict[str, Any]) -> dict[str, Any]:
     """Return ``meta`` in today's format."""
+    if meta.get("kind") != KIND:
+        raise ValueError(f"{owner}: not a model: kind must be {KIND!r}, got {shown(meta.get('kind'))}")
     found = meta.get("format")
     if type(found) is not int or found < 1:
-        raise ValueError(f"{owner}: not a model: format must be a whole number >= 1, got {shown(found)}")
+        raise ValueError(f"{owner}: format must be a whole number >= 1, got {shown(found)}")
     if found > FORMAT:
         raise ValueError(
             f"{owner}: written in format {found} by longtail {shown(meta.get('longtail'))}, "

@@ -1,0 +1,78 @@
+"""Make the stored models of today's format: once for each format, and never again.
+
+    python -m tests.models.make
+
+What lies in ``format-N`` is what longtail of that time wrote; it stays as it is, and must load for ever. A model that
+is there already is left alone: a class that is new, or a new format, adds to them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import longtail as lt
+from longtail.io.upgrades import FORMAT
+
+HERE = Path(__file__).parent
+TOP_K = 4
+
+
+def make_rows() -> sp.csr_array:
+    """Return forty rows of eight features, the same for ever."""
+    X = np.zeros((40, 8), np.float32)
+    for row in range(40):
+        X[row, row % 8] = 1
+        X[row, row * 3 % 7] += 0.5
+    return sp.csr_array(X)
+
+
+def make_labels() -> sp.csr_array:
+    """Return their six labels: label j goes with feature j, label 5 is never there."""
+    X = make_rows().toarray()
+    return sp.csr_array((X[:, :6] >= [1, 1, 0.5, 0.5, 1.5, 9]).astype(np.float32))
+
+
+def make_models() -> dict[str, Any]:
+    """Fit one small model for each case that the format knows; a new estimator adds its own."""
+    X, Y = make_rows(), make_labels()
+    animals = np.array(["ant", "bé\ne", "cat"])[np.arange(40) % 3]
+    return {
+        "popularity-sparse": lt.Popularity(n_jobs=1).fit(X, Y),
+        "popularity-dense": lt.Popularity(n_jobs=1, random_state=7).fit(X.toarray(), Y.toarray().astype(np.int8)),
+        "popularity-classes": lt.Popularity(n_jobs=1).fit(X, np.arange(40) % 3 * 10),
+        "popularity-names": lt.Popularity(n_jobs=1).fit(X, animals),
+    }
+
+
+def ask(model: Any) -> dict[str, Any]:
+    """Return what a model answers, as JSON values."""
+    label_ids, scores = model.predict_top_k(make_rows(), top_k=TOP_K)
+    predicted = model.predict(make_rows())
+    predicted = predicted.toarray() if sp.issparse(predicted) else predicted
+    return {
+        "label_ids": label_ids.tolist(),
+        "scores": scores.astype(float).tolist(),
+        "predicted": predicted.tolist(),
+        "predicted_dtype": predicted.dtype.name,
+    }
+
+
+def main() -> None:
+    """Store what is not there yet."""
+    for name, model in make_models().items():
+        path = HERE / f"format-{FORMAT}" / name
+        if path.exists():
+            continue
+        path.parent.mkdir(exist_ok=True)
+        lt.save(model, path)
+        path.with_suffix(".json").write_text(json.dumps(ask(model)) + "\n")
+        print(path)
+
+
+if __name__ == "__main__":
+    main()
