@@ -49,12 +49,14 @@ void parallel_for(std::int64_t n_tasks, int n_threads, Control& control,
         });
     }
     work(0);
-    for (std::unique_lock lock(mutex); n_running > 0;) {
+    std::unique_lock lock(mutex);
+    while (n_running > 0) {
         finished.wait_for(lock, std::chrono::milliseconds(50));
         lock.unlock();
         control.should_stop();
         lock.lock();
     }
+    lock.unlock();
     for (auto& thread : threads) thread.join();
     if (first_error) std::rethrow_exception(first_error);
     if (control.cancelled()) throw Cancelled();
