@@ -18,8 +18,11 @@ bool is_header_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 }  // namespace
 
-TextReader::TextReader(std::string name, const RowFormat& format)
-    : name_(std::move(name)), format_(format), has_header_(format.n_header_numbers == 0) {}
+TextReader::TextReader(std::string name, const RowFormat& format, std::int64_t piece_bytes)
+    : name_(std::move(name)),
+      format_(format),
+      piece_bytes_(piece_bytes),
+      has_header_(format.n_header_numbers == 0) {}
 
 void TextReader::refuse(std::int64_t line, std::int64_t column, const std::string& what) const {
     throw std::invalid_argument(name_ + ", line " + std::to_string(line) + ", column " + std::to_string(column) + ": " +
@@ -111,15 +114,16 @@ void TextReader::parse_body(Source& source, std::int64_t body_begin, int n_threa
     if (static_cast<int>(workers_.size()) < n_threads) workers_.resize(n_threads);
     if (workers_.empty()) workers_.resize(1);
     arrays_.begin_sequence();
-    parallel_for(count_pieces(source, body_begin), n_threads, control,
-                 [&](std::int64_t piece, int worker) { parse_piece(source, body_begin, piece, worker); });
+    const Pieces pieces{body_begin, piece_bytes_, format_.max_line_bytes};
+    parallel_for(pieces.count(source), n_threads, control,
+                 [&](std::int64_t piece, int worker) { parse_piece(source, pieces, piece, worker); });
     if (error_) std::rethrow_exception(error_);
 }
 
-void TextReader::parse_piece(Source& source, std::int64_t body_begin, std::int64_t piece, int worker) {
+void TextReader::parse_piece(Source& source, const Pieces& pieces, std::int64_t piece, int worker) {
     try {
         auto& [text, block] = workers_[worker];
-        const PieceLines found = read_piece(source, body_begin, piece, worker, format_.max_line_bytes, text);
+        const PieceLines found = read_piece(source, pieces, piece, worker, text);
         parse_rows(found.lines.data(), found.lines.data() + found.lines.size(), format_, block);
         if (found.is_cut && block.error.empty()) {
             block.error = "the line is longer than " + std::to_string(format_.max_line_bytes) + " bytes";

@@ -21,7 +21,9 @@ namespace longtail {
 // the text, so the result does not depend on the number of threads, and memory beyond the arrays is one piece per worker.
 class TextReader {
 public:
-    TextReader(std::string name, const RowFormat& format);
+    static constexpr std::int64_t kPieceBytes = 1 << 18;
+
+    TextReader(std::string name, const RowFormat& format, std::int64_t piece_bytes = kPieceBytes);
 
     void read_file(const std::filesystem::path& path, int n_threads, Control& control);
     // Parse the next bytes of a stream, cut anywhere.
@@ -40,12 +42,13 @@ private:
     void feed_lines(std::span<const char> lines, int n_threads, Control& control);
     void keep_partial_line(std::span<const char> bytes);
     void parse_body(Source& source, std::int64_t body_begin, int n_threads, Control& control);
-    void parse_piece(Source& source, std::int64_t body_begin, std::int64_t piece, int worker);
+    void parse_piece(Source& source, const Pieces& pieces, std::int64_t piece, int worker);
     std::int64_t admit(const RowBlock& block, std::int64_t n_bytes);
     [[noreturn]] void refuse(std::int64_t line, std::int64_t column, const std::string& what) const;
 
     const std::string name_;
     RowFormat format_;
+    const std::int64_t piece_bytes_;
     bool has_header_;                  // or needs none
     std::int64_t n_header_rows_ = -1;  // -1: any number of rows
     std::int64_t n_lines_ = 0;

@@ -33,15 +33,11 @@ std::int64_t FileSource::read(int worker, std::int64_t offset, char* into, std::
     return file.gcount();
 }
 
-std::int64_t count_pieces(const Source& source, std::int64_t begin) {
-    return (source.size() - begin + kPieceBytes - 1) / kPieceBytes;
-}
-
-PieceLines read_piece(Source& source, std::int64_t begin, std::int64_t piece, int worker, std::int64_t max_line_bytes,
+PieceLines read_piece(Source& source, const Pieces& pieces, std::int64_t piece, int worker,
                       std::vector<char>& buffer) {
     // The byte before the piece tells whether its first byte begins a line.
-    const std::int64_t piece_begin = begin + piece * kPieceBytes - (piece > 0 ? 1 : 0);
-    const std::int64_t piece_end = std::min(begin + (piece + 1) * kPieceBytes, source.size());
+    const std::int64_t piece_begin = pieces.begin + piece * pieces.piece_bytes - (piece > 0 ? 1 : 0);
+    const std::int64_t piece_end = std::min(pieces.begin + (piece + 1) * pieces.piece_bytes, source.size());
     std::int64_t n_wanted = piece_end - piece_begin;
     std::int64_t n_read = 0;
     std::int64_t n_searched = n_wanted - 1;  // the last line ends at the first '\n' from here on
@@ -66,7 +62,7 @@ PieceLines read_piece(Source& source, std::int64_t begin, std::int64_t piece, in
             lines_end = text + (static_cast<const char*>(newline) - text) + 1;
         } else if (is_end) {
             if (lines_end > lines_begin && lines_end[-1] != '\n') *lines_end++ = '\n';
-        } else if (n_read - (piece_end - piece_begin) > max_line_bytes) {
+        } else if (n_read - (piece_end - piece_begin) > pieces.max_line_bytes) {
             while (lines_end > lines_begin && lines_end[-1] != '\n') --lines_end;
             return {{lines_begin, lines_end}, true};
         } else {

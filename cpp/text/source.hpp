@@ -39,9 +39,14 @@ private:
     std::int64_t size_;
 };
 
-// A source from `begin` on is cut into pieces of kPieceBytes; a piece owns the lines that begin in it.
-inline constexpr std::int64_t kPieceBytes = 1 << 18;
-std::int64_t count_pieces(const Source& source, std::int64_t begin);
+// A source is cut, from `begin` on, into pieces of equal length; a piece owns the lines that begin in it.
+struct Pieces {
+    std::int64_t begin;
+    std::int64_t piece_bytes;
+    std::int64_t max_line_bytes;
+
+    std::int64_t count(const Source& source) const { return (source.size() - begin + piece_bytes - 1) / piece_bytes; }
+};
 
 struct PieceLines {
     std::span<const char> lines;  // whole lines, each ended by '\n', with kTextPadding readable bytes behind
@@ -49,7 +54,6 @@ struct PieceLines {
 };
 
 // Read the lines a piece owns into `buffer`. A last line without '\n' gets one.
-PieceLines read_piece(Source& source, std::int64_t begin, std::int64_t piece, int worker, std::int64_t max_line_bytes,
-                      std::vector<char>& buffer);
+PieceLines read_piece(Source& source, const Pieces& pieces, std::int64_t piece, int worker, std::vector<char>& buffer);
 
 }  // namespace longtail

@@ -7,11 +7,14 @@ from longtail.datasets.npz import read_npz, write_npz
 from longtail.datasets.raw_text import read_text, write_jsonl
 from longtail.datasets.sample import Sample, load_sample
 from longtail.datasets.svmlight import read_svmlight, write_svmlight
+from longtail.datasets.synthetic import Synthetic, make_synthetic
 from longtail.datasets.xmc import read_xmc, write_xmc
 
 __all__ = [
     "Sample",
+    "Synthetic",
     "load_sample",
+    "make_synthetic",
     "read",
     "read_csr_directory",
     "read_npz",

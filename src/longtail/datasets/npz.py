@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import lzma
 import math
+import struct
 import zipfile
+import zlib
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,18 +124,15 @@ def write_npz(
 def _read_matrix(path: Path) -> Csr:
     from scipy.sparse import csc_array, csr_array
 
-    try:
-        with zipfile.ZipFile(path) as archive:
-            form = _read_member(path, archive, "format", "SU", ()).item()
-            form = form.decode("latin-1") if isinstance(form, bytes) else form
-            if form not in ("csr", "csc"):
-                raise ValueError(f"{path}: the matrix must be csr or csc, got {form!r}; convert it with scipy")
-            n_rows, n_columns = _read_member(path, archive, "shape", "iu", (2,)).tolist()
-            indptr = _read_member(path, archive, "indptr", "iu", (None,))
-            indices = _read_member(path, archive, "indices", "iu", (None,))
-            values = _read_member(path, archive, "data", "biuf", (len(indices),))
-    except (zipfile.BadZipFile, EOFError, KeyError, NotImplementedError, zipfile.zlib.error) as error:  # type: ignore[attr-defined]
-        raise ValueError(f"{path} is not a sound npz file of a sparse matrix: {error}") from None
+    with path.open("rb") as file, _damage_as_value_error(path), zipfile.ZipFile(file) as archive:
+        form = _read_member(path, archive, "format", "SU", ()).item()
+        form = form.decode("latin-1") if isinstance(form, bytes) else form
+        if form not in ("csr", "csc"):
+            raise ValueError(f"{path}: the matrix must be csr or csc, got {form!r}; convert it with scipy")
+        n_rows, n_columns = _read_member(path, archive, "shape", "iu", (2,)).tolist()
+        indptr = _read_member(path, archive, "indptr", "iu", (None,))
+        indices = _read_member(path, archive, "indices", "iu", (None,))
+        values = _read_member(path, archive, "data", "biuf", (len(indices),))
     n_major, n_minor = (n_rows, n_columns) if form == "csr" else (n_columns, n_rows)
     _check_parts(path, n_major, n_minor, indptr, indices)
     matrix = (csr_array if form == "csr" else csc_array)((values, indices, indptr), shape=(n_rows, n_columns))
@@ -138,6 +140,25 @@ def _read_matrix(path: Path) -> Csr:
         return checked_csr("the matrix", matrix)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+@contextlib.contextmanager
+def _damage_as_value_error(path: Path) -> Iterator[None]:
+    # What zipfile raises for damaged archives, beside its own error; RuntimeError stands for encrypted ones.
+    try:
+        yield
+    except (
+        zipfile.BadZipFile,
+        EOFError,
+        KeyError,
+        OSError,
+        OverflowError,
+        RuntimeError,
+        lzma.LZMAError,
+        struct.error,
+        zlib.error,
+    ) as error:
+        raise ValueError(f"{path} is not a sound npz file of a sparse matrix: {error}") from None
 
 
 def _read_member(
