@@ -54,13 +54,14 @@ def serve(
     names = _host_names(host, allowed_hosts)
     with _listen(host, port) as listener:  # first: clients that come while the model is loaded wait and are served
         app = create_app(model, limits=limits, api_key=api_key, allowed_hosts=names, board=board)
+        config = _make_config(app, limits)
         url = _url(host, listener.getsockname()[1])
         if n_workers == 1 or not hasattr(os, "fork"):
             board.become_worker(0)
             signal.signal(signal.SIGHUP, lambda *_: board.call_reload())
-            _run_server(app, listener, limits, on_started=lambda: on_ready(url))
+            _run_server(config, listener, on_started=lambda: on_ready(url))
             return 0
-        return _Supervisor(app, listener, limits, board, n_workers).run(on_started=lambda: on_ready(url))
+        return _Supervisor(config, listener, board, n_workers).run(on_started=lambda: on_ready(url))
 
 
 def is_loopback(host: str) -> bool:
@@ -108,7 +109,7 @@ class _Server(uvicorn.Server):
             self._on_started()
 
 
-def _run_server(app: FastAPI, listener: socket.socket, limits: Limits, on_started: Callable[[], None]) -> None:
+def _make_config(app: FastAPI, limits: Limits) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
         access_log=False,
@@ -120,6 +121,11 @@ def _run_server(app: FastAPI, listener: socket.socket, limits: Limits, on_starte
         backlog=_ACCEPTS_AT_ONCE,
         timeout_graceful_shutdown=max(1, round(limits.stop_timeout_seconds)),
     )
+    config.load()  # imports the protocols now: before the workers are forked, which then share them
+    return config
+
+
+def _run_server(config: uvicorn.Config, listener: socket.socket, on_started: Callable[[], None]) -> None:
     # uvicorn stops in good order and then repeats the signal for whoever handled it before: that is us, and it is done.
     signal.signal(signal.SIGTERM, _exit)
     with contextlib.suppress(KeyboardInterrupt, SystemExit):
@@ -133,10 +139,9 @@ def _exit(*_: object) -> NoReturn:
 class _Supervisor:
     """Keep `n_workers` processes running; pass signals on to them."""
 
-    def __init__(self, app: FastAPI, listener: socket.socket, limits: Limits, board: Board, n_workers: int) -> None:
-        self._app = app
+    def __init__(self, config: uvicorn.Config, listener: socket.socket, board: Board, n_workers: int) -> None:
+        self._config = config
         self._listener = listener
-        self._limits = limits
         self._board = board
         self._n_workers = n_workers
         self._worker_ids: dict[int, int] = {}  # by process id
@@ -192,7 +197,7 @@ class _Supervisor:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             self._board.become_worker(worker_id)
             _stop_when_orphaned(self._life)
-            _run_server(self._app, self._listener, self._limits, on_started=self._tell_ready)
+            _run_server(self._config, self._listener, on_started=self._tell_ready)
             code = 0
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 1
