@@ -16,6 +16,7 @@ import anyio.to_thread
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 import longtail
@@ -148,36 +149,43 @@ def _add_error_handlers(app: FastAPI) -> None:
 def _add_tagging(app: FastAPI, served: ServedModel, limits: Limits, board: Board) -> None:
     requests = schemas.bounded_requests(limits)
 
-    def tag(body: schemas.TagRequest) -> schemas.TagResponse:
+    def tag(body: schemas.TagRequest) -> Response:
         """Propose labels for one text."""
         tags = served.current.tagger.tag([body.text], **body.filters())[0]
         board.add_texts(1)
-        return schemas.TagResponse(labels=_scored(tags))
+        return _json(schemas.TagResponse(labels=_scored(tags)))
 
-    def tag_batch(body: schemas.TagBatchRequest) -> schemas.TagBatchResponse:
+    def tag_batch(body: schemas.TagBatchRequest) -> Response:
         """Propose labels for several texts."""
         rows = served.current.tagger.tag(body.texts, **body.filters()) if body.texts else []
         board.add_texts(len(body.texts))
-        return schemas.TagBatchResponse(rows=[_scored(tags) for tags in rows])
+        return _json(schemas.TagBatchResponse(rows=[_scored(tags) for tags in rows]))
 
-    def explain(body: schemas.ExplainRequest) -> schemas.ExplainResponse:
+    def explain(body: schemas.ExplainRequest) -> Response:
         """Say which words speak for and against a label."""
         found = served.current.tagger.explain(body.text, body.label)
         words = [
             schemas.Word(word=word.word, contribution=word.contribution, spans=list(word.spans)) for word in found.words
         ]
-        return schemas.ExplainResponse(
-            label=found.label, score=found.score, bias=found.bias, exact=found.exact, words=words
+        return _json(
+            schemas.ExplainResponse(
+                label=found.label, score=found.score, bias=found.bias, exact=found.exact, words=words
+            )
         )
 
     # The bounds of this service are known only now; the handlers are typed with the unbounded models.
-    for path, handler, request in (
-        ("/api/tag", tag, requests.tag),
-        ("/api/tag-batch", tag_batch, requests.tag_batch),
-        ("/api/explain", explain, requests.explain),
+    for path, handler, request, answer in (
+        ("/api/tag", tag, requests.tag, schemas.TagResponse),
+        ("/api/tag-batch", tag_batch, requests.tag_batch, schemas.TagBatchResponse),
+        ("/api/explain", explain, requests.explain, schemas.ExplainResponse),
     ):
         handler.__annotations__["body"] = request
-        app.post(path)(handler)
+        app.post(path, response_model=answer)(handler)
+
+
+def _json(answer: BaseModel) -> Response:
+    """Write the answer here, in the thread that made it; the framework would hand it to a second one."""
+    return Response(answer.model_dump_json(), media_type="application/json")
 
 
 def _scored(tags: Iterable[Tag]) -> list[schemas.ScoredLabel]:
