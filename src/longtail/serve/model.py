@@ -78,7 +78,8 @@ class ServedModel:
 
 def _snapshot(source: Path | Tagger) -> Snapshot:
     tagger, version = _load(source) if isinstance(source, Path) else (source, "in memory")
-    tagger.tag([_WARM_UP_TEXT], top_k=1)
+    tagger.tag([_WARM_UP_TEXT], top_k=1, exclude=[])
+    tagger.search_labels("", limit=1)
     examples = [text[:_EXAMPLE_CHARS] for text in tagger.example_texts_[:_N_EXAMPLES]]
     return Snapshot(tagger, version, tagger.card(), examples)
 
@@ -93,6 +94,8 @@ def _load(path: Path) -> tuple[Tagger, str]:
         raise ValueError(
             f"{path} ranks vectors, but the service takes texts; train on texts (.jsonl, .csv) to get such a model"
         )
+    if tagger.vectorizer is None:
+        raise ValueError(f"{path} was fitted on vectors of your own making, but the service takes texts")
     # One request is one small piece of work: threads would cost more than they give. Requests run side by side.
     tagger.estimator.set_params(n_jobs=1)
     return tagger, hashlib.sha256(manifest).hexdigest()[:12]
