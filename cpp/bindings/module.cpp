@@ -6,6 +6,7 @@ void bind_base(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 void bind_metrics(nanobind::module_& m);
 void bind_text_features(nanobind::module_& m);
+void bind_boost(nanobind::module_& m);
 }  // namespace longtail::bindings
 
 #define LONGTAIL_NB_MODULE(name, variable) NB_MODULE(name, variable)
@@ -15,4 +16,5 @@ LONGTAIL_NB_MODULE(LONGTAIL_MODULE, m) {
     longtail::bindings::bind_text(m);
     longtail::bindings::bind_metrics(m);
     longtail::bindings::bind_text_features(m);
+    longtail::bindings::bind_boost(m);
 }

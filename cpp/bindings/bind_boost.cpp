@@ -1,0 +1,175 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "bindings/arrays.hpp"
+#include "boost/booster.hpp"
+#include "boost/forest.hpp"
+
+namespace longtail::bindings {
+namespace {
+
+using boost::Booster;
+using boost::BoostParams;
+using boost::ForestView;
+
+BoostParams read_params(const nb::dict& from) {
+    BoostParams params;
+    params.loss = nb::cast<std::string>(from["loss"]) == "squared" ? boost::Loss::kSquared : boost::Loss::kSquaredHinge;
+    params.leaf_top_k = nb::cast<std::int32_t>(from["leaf_top_k"]);
+    params.l2 = nb::cast<double>(from["l2"]);
+    params.max_depth = nb::cast<std::int32_t>(from["max_depth"]);
+    params.min_leaf_size = nb::cast<std::int64_t>(from["min_leaf_size"]);
+    params.threshold_step = nb::cast<double>(from["threshold_step"]);
+    params.shrinkage = nb::cast<double>(from["shrinkage"]);
+    params.row_share = nb::cast<double>(from["row_share"]);
+    params.feature_share = nb::cast<double>(from["feature_share"]);
+    params.seed = nb::cast<std::uint64_t>(from["seed"]);
+    return params;
+}
+
+nb::dict tree_to_dict(boost::Tree&& tree) {
+    nb::dict out;
+    out["split_features"] = to_numpy(std::move(tree.split_features));
+    out["thresholds"] = to_numpy(std::move(tree.thresholds));
+    out["left_children"] = to_numpy(std::move(tree.left_children));
+    out["gains"] = to_numpy(std::move(tree.gains));
+    out["leaf_begin"] = to_numpy(std::move(tree.leaf_begin));
+    out["leaf_label_ids"] = to_numpy(std::move(tree.leaf_label_ids));
+    out["leaf_values"] = to_numpy(std::move(tree.leaf_values));
+    return out;
+}
+
+ForestView as_forest(std::int64_t n_labels, const Array1<std::int64_t>& tree_begin,
+                     const Array1<std::int32_t>& split_features, const Array1<float>& thresholds,
+                     const Array1<std::int32_t>& left_children, const Array1<std::int64_t>& leaf_begin,
+                     const Array1<std::int32_t>& leaf_label_ids, const Array1<float>& leaf_values) {
+    return {n_labels,
+            as_span(tree_begin),
+            as_span(split_features),
+            as_span(thresholds),
+            as_span(left_children),
+            as_span(leaf_begin),
+            as_span(leaf_label_ids),
+            as_span(leaf_values)};
+}
+
+nb::tuple top_labels_to_tuple(boost::TopLabels&& top, std::size_t n_rows, std::size_t top_k) {
+    return nb::make_tuple(to_numpy(std::move(top.label_ids), {n_rows, top_k}),
+                          to_numpy(std::move(top.scores), {n_rows, top_k}));
+}
+
+}  // namespace
+
+void bind_boost(nb::module_& m) {
+    // Python keeps X and Y alive: GBDTSparse holds them for the length of the run, keep_alive makes sure.
+    nb::class_<Booster>(m, "Booster", "A boosting run of GBDT-SPARSE over one training set.")
+        .def(
+            "__init__",
+            [](Booster* self, const Array2<float>& x, std::int64_t n_labels, const Array1<std::int64_t>& y_indptr,
+               const Array1<std::int32_t>& y_indices, const nb::dict& params, int n_threads, Control& control) {
+                const BoostParams read = read_params(params);
+                const nb::gil_scoped_release no_gil;
+                new (self) Booster(as_dense(x), as_labels(n_labels, y_indptr, y_indices), read, n_threads, control);
+            },
+            nb::keep_alive<1, 2>(), nb::arg("x"), nb::arg("n_labels"), nb::arg("y_indptr"), nb::arg("y_indices"),
+            nb::arg("params"), nb::arg("n_threads"), nb::arg("control"))
+        .def(
+            "__init__",
+            [](Booster* self, std::int64_t n_features, const Array1<std::int64_t>& x_indptr,
+               const Array1<std::int32_t>& x_indices, const Array1<float>& x_values, std::int64_t n_labels,
+               const Array1<std::int64_t>& y_indptr, const Array1<std::int32_t>& y_indices, const nb::dict& params,
+               int n_threads, Control& control) {
+                const BoostParams read = read_params(params);
+                const nb::gil_scoped_release no_gil;
+                new (self) Booster(as_csr(n_features, x_indptr, x_indices, x_values),
+                                   as_labels(n_labels, y_indptr, y_indices), read, n_threads, control);
+            },
+            nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::arg("n_features"),
+            nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("n_labels"), nb::arg("y_indptr"),
+            nb::arg("y_indices"), nb::arg("params"), nb::arg("n_threads"), nb::arg("control"))
+        .def(
+            "grow",
+            [](Booster& self, std::int64_t tree_id, int n_threads, Control& control) {
+                boost::Tree tree;
+                {
+                    const nb::gil_scoped_release no_gil;
+                    tree = self.grow(tree_id, n_threads, control);
+                }
+                return tree_to_dict(std::move(tree));
+            },
+            nb::arg("tree_id"), nb::arg("n_threads"), nb::arg("control"),
+            "Grow the next tree on the current gradients, add it to the scores, and return its arrays.")
+        .def(
+            "add",
+            [](Booster& self, const Array1<std::int32_t>& split_features, const Array1<float>& thresholds,
+               const Array1<std::int32_t>& left_children, const Array1<std::int64_t>& leaf_begin,
+               const Array1<std::int32_t>& leaf_label_ids, const Array1<float>& leaf_values, int n_threads,
+               Control& control) {
+                const nb::gil_scoped_release no_gil;
+                self.add({as_span(split_features), as_span(thresholds), as_span(left_children), as_span(leaf_begin),
+                          as_span(leaf_label_ids), as_span(leaf_values)},
+                         n_threads, control);
+            },
+            nb::arg("split_features"), nb::arg("thresholds"), nb::arg("left_children"), nb::arg("leaf_begin"),
+            nb::arg("leaf_label_ids"), nb::arg("leaf_values"), nb::arg("n_threads"), nb::arg("control"),
+            "Add a tree that was grown earlier to the scores.")
+        .def(
+            "loss",
+            [](const Booster& self, int n_threads, Control& control) {
+                const nb::gil_scoped_release no_gil;
+                return self.loss(n_threads, control);
+            },
+            nb::arg("n_threads"), nb::arg("control"), "Return the loss summed over all rows and labels.")
+        .def(
+            "gradient_sizes", [](const Booster& self) { return to_numpy(self.gradient_sizes()); },
+            "Return how many labels each row keeps a score for.");
+
+    m.def(
+        "gbdt_top_k",
+        [](const Array2<float>& x, std::int64_t n_labels, const Array1<std::int64_t>& tree_begin,
+           const Array1<std::int32_t>& split_features, const Array1<float>& thresholds,
+           const Array1<std::int32_t>& left_children, const Array1<std::int64_t>& leaf_begin,
+           const Array1<std::int32_t>& leaf_label_ids, const Array1<float>& leaf_values, std::int64_t top_k, int n_threads,
+           Control& control) {
+            boost::TopLabels top;
+            {
+                const nb::gil_scoped_release no_gil;
+                top = boost::predict_top_k(as_dense(x),
+                                           as_forest(n_labels, tree_begin, split_features, thresholds, left_children,
+                                                     leaf_begin, leaf_label_ids, leaf_values),
+                                           top_k, n_threads, control);
+            }
+            return top_labels_to_tuple(std::move(top), x.shape(0), static_cast<std::size_t>(top_k));
+        },
+        nb::arg("x"), nb::arg("n_labels"), nb::arg("tree_begin"), nb::arg("split_features"), nb::arg("thresholds"),
+        nb::arg("left_children"), nb::arg("leaf_begin"), nb::arg("leaf_label_ids"), nb::arg("leaf_values"),
+        nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
+        "Return (label_ids, scores) of the top_k labels of every dense row.");
+    m.def(
+        "gbdt_top_k_sparse",
+        [](std::int64_t n_features, const Array1<std::int64_t>& x_indptr, const Array1<std::int32_t>& x_indices,
+           const Array1<float>& x_values, std::int64_t n_labels, const Array1<std::int64_t>& tree_begin,
+           const Array1<std::int32_t>& split_features, const Array1<float>& thresholds,
+           const Array1<std::int32_t>& left_children, const Array1<std::int64_t>& leaf_begin,
+           const Array1<std::int32_t>& leaf_label_ids, const Array1<float>& leaf_values, std::int64_t top_k, int n_threads,
+           Control& control) {
+            boost::TopLabels top;
+            {
+                const nb::gil_scoped_release no_gil;
+                top = boost::predict_top_k(as_csr(n_features, x_indptr, x_indices, x_values),
+                                           as_forest(n_labels, tree_begin, split_features, thresholds, left_children,
+                                                     leaf_begin, leaf_label_ids, leaf_values),
+                                           top_k, n_threads, control);
+            }
+            return top_labels_to_tuple(std::move(top), x_indptr.shape(0) - 1, static_cast<std::size_t>(top_k));
+        },
+        nb::arg("n_features"), nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("n_labels"),
+        nb::arg("tree_begin"), nb::arg("split_features"), nb::arg("thresholds"), nb::arg("left_children"),
+        nb::arg("leaf_begin"), nb::arg("leaf_label_ids"), nb::arg("leaf_values"), nb::arg("top_k"), nb::arg("n_threads"),
+        nb::arg("control"), "Return (label_ids, scores) of the top_k labels of every sparse row.");
+}
+
+}  // namespace longtail::bindings

@@ -1,0 +1,139 @@
+#include "boost/bins.hpp"
+
+#include <algorithm>
+
+#include "base/parallel_for.hpp"
+
+namespace longtail::boost {
+namespace {
+
+// Cuts of one feature from its sorted values, of which `n_zeros` zeros are not listed.
+std::vector<float> choose_cuts(std::span<const float> sorted, std::int64_t n_zeros) {
+    struct Run {
+        float value;
+        std::int64_t n_rows;
+    };
+    std::vector<Run> runs;
+    bool zeros_placed = n_zeros == 0;
+    const auto add = [&](float value, std::int64_t n_rows) {
+        if (!runs.empty() && runs.back().value == value)
+            runs.back().n_rows += n_rows;
+        else
+            runs.push_back({value, n_rows});
+    };
+    for (const float value : sorted) {
+        if (!zeros_placed && value >= 0.0F) {
+            add(0.0F, n_zeros);
+            zeros_placed = true;
+        }
+        add(value == 0.0F ? 0.0F : value, 1);  // -0 and 0 are one value
+    }
+    if (!zeros_placed) add(0.0F, n_zeros);
+
+    std::vector<float> cuts;
+    if (runs.size() <= kMaxBins) {
+        for (std::size_t i = 1; i < runs.size(); ++i) cuts.push_back(cut_between(runs[i - 1].value, runs[i].value));
+        return cuts;
+    }
+    // Close a bin as soon as it reaches its share of what is left: long runs of one value do not starve the rest.
+    std::int64_t n_left = 0;
+    for (const Run& run : runs) n_left += run.n_rows;
+    std::int64_t in_bin = 0;
+    for (std::size_t i = 0; i + 1 < runs.size(); ++i) {
+        in_bin += runs[i].n_rows;
+        const auto n_bins_left = static_cast<std::int64_t>(kMaxBins - cuts.size());
+        if (n_bins_left > 1 && in_bin * n_bins_left >= n_left) {
+            cuts.push_back(cut_between(runs[i].value, runs[i + 1].value));
+            n_left -= in_bin;
+            in_bin = 0;
+        }
+    }
+    return cuts;
+}
+
+std::uint8_t find_bin(std::span<const float> cuts, float value) {
+    return static_cast<std::uint8_t>(std::lower_bound(cuts.begin(), cuts.end(), value) - cuts.begin());
+}
+
+void join_cuts(const std::vector<std::vector<float>>& cuts_of, Bins& out) {
+    out.cut_begin.assign(1, 0);
+    for (const auto& cuts : cuts_of) {
+        out.cuts.insert(out.cuts.end(), cuts.begin(), cuts.end());
+        out.cut_begin.push_back(static_cast<std::int64_t>(out.cuts.size()));
+    }
+}
+
+}  // namespace
+
+float cut_between(float a, float b) {
+    const float middle = a + (b - a) * 0.5F;
+    return middle >= a && middle < b ? middle : a;
+}
+
+Bins make_bins(const DenseView& x, int n_threads, Control& control) {
+    Bins out;
+    out.n_rows = x.n_rows;
+    out.n_features = static_cast<std::int32_t>(x.n_cols);
+    out.bins.resize(static_cast<std::size_t>(x.n_rows * x.n_cols));
+    std::vector<std::vector<float>> cuts_of(x.n_cols);
+    // Blocks of neighbouring features: a cache line of X holds sixteen of them.
+    constexpr std::int64_t kBlock = 16;
+    parallel_for((x.n_cols + kBlock - 1) / kBlock, n_threads, control, [&](std::int64_t block, int) {
+        const std::int64_t first = block * kBlock;
+        const std::int64_t last = std::min(first + kBlock, x.n_cols);
+        std::vector<float> column(static_cast<std::size_t>(x.n_rows));
+        for (std::int64_t feature = first; feature < last; ++feature) {
+            control.throw_if_stopped();
+            for (std::int64_t row = 0; row < x.n_rows; ++row) column[row] = x.values[row * x.n_cols + feature];
+            std::sort(column.begin(), column.end());
+            cuts_of[feature] = choose_cuts(column, 0);
+        }
+        for (std::int64_t row = 0; row < x.n_rows; ++row)
+            for (std::int64_t feature = first; feature < last; ++feature)
+                out.bins[row * x.n_cols + feature] = find_bin(cuts_of[feature], x.values[row * x.n_cols + feature]);
+    });
+    join_cuts(cuts_of, out);
+    return out;
+}
+
+Bins make_bins(const CsrView& x, int n_threads, Control& control) {
+    Bins out;
+    out.n_rows = x.n_rows;
+    out.n_features = static_cast<std::int32_t>(x.n_cols);
+    out.is_dense = false;
+
+    std::vector<std::int64_t> begin(x.n_cols + 1, 0);
+    for (const std::int32_t feature : x.indices) ++begin[feature + 1];
+    for (std::int64_t feature = 0; feature < x.n_cols; ++feature) begin[feature + 1] += begin[feature];
+    std::vector<float> columns(x.values.size());
+    {
+        std::vector<std::int64_t> next(begin.begin(), begin.end() - 1);
+        for (std::size_t i = 0; i < x.values.size(); ++i) columns[next[x.indices[i]]++] = x.values[i];
+    }
+    std::vector<std::vector<float>> cuts_of(x.n_cols);
+    parallel_for(x.n_cols, n_threads, control, [&](std::int64_t feature, int) {
+        const std::span column(columns.data() + begin[feature], columns.data() + begin[feature + 1]);
+        std::sort(column.begin(), column.end());
+        cuts_of[feature] = choose_cuts(column, x.n_rows - static_cast<std::int64_t>(column.size()));
+    });
+    join_cuts(cuts_of, out);
+
+    out.zero_bins.resize(x.n_cols);
+    for (std::int64_t feature = 0; feature < x.n_cols; ++feature)
+        out.zero_bins[feature] = find_bin(cuts_of[feature], 0.0F);
+    out.row_begin.reserve(x.n_rows + 1);
+    out.row_begin.push_back(0);
+    for (std::int64_t row = 0; row < x.n_rows; ++row) {
+        for (std::int64_t i = x.indptr[row]; i < x.indptr[row + 1]; ++i) {
+            const std::int32_t feature = x.indices[i];
+            const std::uint8_t bin = find_bin(cuts_of[feature], x.values[i]);
+            if (bin == out.zero_bins[feature]) continue;
+            out.feature_ids.push_back(feature);
+            out.bins.push_back(bin);
+        }
+        out.row_begin.push_back(static_cast<std::int64_t>(out.bins.size()));
+    }
+    return out;
+}
+
+}  // namespace longtail::boost

@@ -1,0 +1,104 @@
+#include "boost/booster.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+#include "base/parallel_for.hpp"
+#include "base/random.hpp"
+#include "boost/grow.hpp"
+
+namespace longtail::boost {
+namespace {
+
+// A sorted sample of round(share * n) ids, at least one.
+std::vector<std::int32_t> sample_ids(std::int64_t n, double share, Random random) {
+    std::vector<std::int32_t> ids(n);
+    std::iota(ids.begin(), ids.end(), 0);
+    if (share >= 1.0) return ids;
+    const auto n_taken = std::max<std::int64_t>(1, std::llround(share * static_cast<double>(n)));
+    for (std::int64_t i = 0; i < n_taken; ++i)
+        std::swap(ids[i], ids[i + random.below(static_cast<std::uint32_t>(n - i))]);
+    ids.resize(n_taken);
+    std::sort(ids.begin(), ids.end());
+    return ids;
+}
+
+TreeView view_of(const Tree& tree) {
+    return {tree.split_features, tree.thresholds,     tree.left_children,
+            tree.leaf_begin,     tree.leaf_label_ids, tree.leaf_values};
+}
+
+}  // namespace
+
+Booster::Booster(const DenseView& x, const LabelsView& y, const BoostParams& params, int n_threads, Control& control)
+    : is_dense_(true), dense_(x), params_(params), scores_(y, params.loss) {
+    if (!params.exact()) bins_ = make_bins(x, n_threads, control);
+}
+
+Booster::Booster(const CsrView& x, const LabelsView& y, const BoostParams& params, int n_threads, Control& control)
+    : is_dense_(false), sparse_(x), params_(params), scores_(y, params.loss) {
+    if (params.exact()) throw std::invalid_argument("threshold_step 1 (exact) needs dense X");
+    bins_ = make_bins(x, n_threads, control);
+}
+
+Tree Booster::grow(std::int64_t tree_id, int n_threads, Control& control) {
+    const std::int64_t n_features = is_dense_ ? dense_.n_cols : sparse_.n_cols;
+    const auto stream = static_cast<std::uint64_t>(tree_id) * 2;
+    const auto rows = sample_ids(scores_.n_rows(), params_.row_share, Random(params_.seed, stream));
+    const auto features = sample_ids(n_features, params_.feature_share, Random(params_.seed, stream + 1));
+    GrownTree grown = grow_tree(bins_, dense_, rows, features, scores_.root_gradients(rows, n_threads, control), params_,
+                                n_threads, control);
+    const TreeView tree = view_of(grown.tree);
+    if (static_cast<std::int64_t>(rows.size()) == scores_.n_rows())
+        add_leaves(tree, grown.leaf_of_row, n_threads, control);
+    else
+        add(tree, n_threads, control);
+    return std::move(grown.tree);
+}
+
+void Booster::add(const TreeView& tree, int n_threads, Control& control) {
+    add_leaves(tree, find_leaves(tree, n_threads, control), n_threads, control);
+}
+
+std::vector<std::int32_t> Booster::find_leaves(const TreeView& tree, int n_threads, Control& control) const {
+    std::vector<std::int32_t> leaf_of_row(scores_.n_rows());
+    constexpr std::int64_t kRows = 4096;
+    parallel_for((scores_.n_rows() + kRows - 1) / kRows, n_threads, control, [&](std::int64_t task, int) {
+        const std::int64_t last = std::min((task + 1) * kRows, scores_.n_rows());
+        std::vector<float> scattered(is_dense_ ? 0 : sparse_.n_cols, 0.0F);
+        for (std::int64_t row = task * kRows; row < last; ++row) {
+            if (is_dense_) {
+                leaf_of_row[row] =
+                    find_leaf(tree.split_features, tree.thresholds, tree.left_children, dense_.row(row).data());
+                continue;
+            }
+            for (std::int64_t i = sparse_.indptr[row]; i < sparse_.indptr[row + 1]; ++i)
+                scattered[sparse_.indices[i]] = sparse_.values[i];
+            leaf_of_row[row] = find_leaf(tree.split_features, tree.thresholds, tree.left_children, scattered.data());
+            for (const std::int32_t feature : sparse_.row_indices(row)) scattered[feature] = 0.0F;
+        }
+    });
+    return leaf_of_row;
+}
+
+void Booster::add_leaves(const TreeView& tree, std::span<const std::int32_t> leaf_of_row, int n_threads,
+                         Control& control) {
+    std::vector<LeafView> leaves;
+    leaves.reserve(tree.split_features.size());
+    for (std::size_t node = 0; node < tree.split_features.size(); ++node) {
+        const std::int64_t begin = tree.leaf_begin[node];
+        const std::int64_t size = tree.leaf_begin[node + 1] - begin;
+        leaves.push_back({tree.leaf_label_ids.subspan(begin, size), tree.leaf_values.subspan(begin, size)});
+    }
+    scores_.add(leaf_of_row, leaves, n_threads, control);
+}
+
+std::vector<std::int64_t> Booster::gradient_sizes() const {
+    std::vector<std::int64_t> sizes(scores_.n_rows());
+    for (std::int64_t row = 0; row < scores_.n_rows(); ++row) sizes[row] = scores_.n_entries(row);
+    return sizes;
+}
+
+}  // namespace longtail::boost

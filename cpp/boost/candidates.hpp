@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "boost/bins.hpp"
+#include "boost/params.hpp"
+
+namespace longtail::boost {
+
+// The thresholds a node tries, feature by feature: rows whose bin is <= `bins[i]` go left, `n_left[i]` of them.
+// Features without an allowed threshold are not listed.
+struct Candidates {
+    std::vector<std::int32_t> features;
+    std::vector<std::int32_t> begin{0};
+    std::vector<std::uint8_t> bins;
+    std::vector<std::int32_t> n_left;
+
+    std::int32_t n_features() const { return static_cast<std::int32_t>(features.size()); }
+    void append(const Candidates& other);
+};
+
+// Thresholds at every `threshold_step` of the node's own sorted values, as in the paper, but never one that leaves a
+// side with fewer than min_leaf_size rows. `feature_places[f]` is f's place in `features` (ascending) or -1; only
+// sparse bins need it.
+Candidates find_candidates(const Bins& bins, std::span<const std::int32_t> rows, std::span<const std::int32_t> features,
+                           std::span<const std::int32_t> feature_places, const BoostParams& params);
+
+}  // namespace longtail::boost
