@@ -4,7 +4,7 @@ from longtail.execution.checkpoint import Checkpoint
 from longtail.execution.executor import Executor, choose_executor
 from longtail.execution.inline import InlineExecutor
 from longtail.execution.on_threads import ThreadExecutor
-from longtail.execution.plan import Array, Arrays, Params, Plan, Scalar, Shard
+from longtail.execution.plan import Array, Arrays, Params, Plan, Scalar, Shard, fingerprint
 from longtail.execution.run import Run, Stopped
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "Stopped",
     "ThreadExecutor",
     "choose_executor",
+    "fingerprint",
 ]

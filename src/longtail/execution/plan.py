@@ -46,16 +46,20 @@ class Plan:
 
     def fingerprint(self) -> dict[str, str]:
         """Hash what the result depends on, part by part, so that a mismatch can say which part differs."""
-        data = hashlib.sha256()
-        for name in sorted(self.arrays):
-            array = np.ascontiguousarray(self.arrays[name])
-            data.update(f"{name} {array.dtype.str} {array.shape};".encode())
-            data.update(array.reshape(-1).view(np.uint8).data)
-        return {
-            "estimator": self.owner,
-            "task": f"{self.task.__module__}.{self.task.__qualname__}",
-            "n_tasks": str(self.n_tasks),
-            "parameters": json.dumps(dict(self.params), sort_keys=True),
-            "instruction set": _core.isa,
-            "data": data.hexdigest(),
-        }
+        task = f"{self.task.__module__}.{self.task.__qualname__}"
+        return {"task": task, "n_tasks": str(self.n_tasks), **fingerprint(self.owner, self.arrays, self.params)}
+
+
+def fingerprint(owner: str, arrays: Arrays, params: Params) -> dict[str, str]:
+    """Hash what a fit depends on, for runs whose tasks follow one another and so are no Plan."""
+    data = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        data.update(f"{name} {array.dtype.str} {array.shape};".encode())
+        data.update(array.reshape(-1).view(np.uint8).data)
+    return {
+        "estimator": owner,
+        "parameters": json.dumps(dict(params), sort_keys=True),
+        "instruction set": _core.isa,
+        "data": data.hexdigest(),
+    }
