@@ -7,6 +7,7 @@
 #include "bindings/arrays.hpp"
 #include "boost/booster.hpp"
 #include "boost/forest.hpp"
+#include "boost/multiply.hpp"
 
 namespace longtail::bindings {
 namespace {
@@ -15,7 +16,11 @@ using boost::Booster;
 using boost::BoostParams;
 using boost::ForestView;
 
-BoostParams read_params(const nb::dict& from) {
+using ParamsDict = nb::typed<nb::dict, nb::str, nb::object>;
+using TreeDict = nb::typed<nb::dict, nb::str, nb::object>;
+using TopKTuple = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>>;
+
+BoostParams read_params(const ParamsDict& from) {
     BoostParams params;
     params.loss = nb::cast<std::string>(from["loss"]) == "squared" ? boost::Loss::kSquared : boost::Loss::kSquaredHinge;
     params.leaf_top_k = nb::cast<std::int32_t>(from["leaf_top_k"]);
@@ -30,8 +35,8 @@ BoostParams read_params(const nb::dict& from) {
     return params;
 }
 
-nb::dict tree_to_dict(boost::Tree&& tree) {
-    nb::dict out;
+TreeDict tree_to_dict(boost::Tree&& tree) {
+    TreeDict out;
     out["split_features"] = to_numpy(std::move(tree.split_features));
     out["thresholds"] = to_numpy(std::move(tree.thresholds));
     out["left_children"] = to_numpy(std::move(tree.left_children));
@@ -56,9 +61,9 @@ ForestView as_forest(std::int64_t n_labels, const Array1<std::int64_t>& tree_beg
             as_span(leaf_values)};
 }
 
-nb::tuple top_labels_to_tuple(boost::TopLabels&& top, std::size_t n_rows, std::size_t top_k) {
-    return nb::make_tuple(to_numpy(std::move(top.label_ids), {n_rows, top_k}),
-                          to_numpy(std::move(top.scores), {n_rows, top_k}));
+TopKTuple top_labels_to_tuple(boost::TopLabels&& top, std::size_t n_rows, std::size_t top_k) {
+    return TopKTuple(nb::make_tuple(to_numpy(std::move(top.label_ids), {n_rows, top_k}),
+                                    to_numpy(std::move(top.scores), {n_rows, top_k})));
 }
 
 }  // namespace
@@ -69,27 +74,26 @@ void bind_boost(nb::module_& m) {
         .def(
             "__init__",
             [](Booster* self, const Array2<float>& x, std::int64_t n_labels, const Array1<std::int64_t>& y_indptr,
-               const Array1<std::int32_t>& y_indices, const nb::dict& params, int n_threads, Control& control) {
+               const Array1<std::int32_t>& y_indices, const ParamsDict& params) {
                 const BoostParams read = read_params(params);
                 const nb::gil_scoped_release no_gil;
-                new (self) Booster(as_dense(x), as_labels(n_labels, y_indptr, y_indices), read, n_threads, control);
+                new (self) Booster(as_dense(x), as_labels(n_labels, y_indptr, y_indices), read);
             },
             nb::keep_alive<1, 2>(), nb::arg("x"), nb::arg("n_labels"), nb::arg("y_indptr"), nb::arg("y_indices"),
-            nb::arg("params"), nb::arg("n_threads"), nb::arg("control"))
+            nb::arg("params"))
         .def(
             "__init__",
             [](Booster* self, std::int64_t n_features, const Array1<std::int64_t>& x_indptr,
                const Array1<std::int32_t>& x_indices, const Array1<float>& x_values, std::int64_t n_labels,
-               const Array1<std::int64_t>& y_indptr, const Array1<std::int32_t>& y_indices, const nb::dict& params,
-               int n_threads, Control& control) {
+               const Array1<std::int64_t>& y_indptr, const Array1<std::int32_t>& y_indices, const ParamsDict& params) {
                 const BoostParams read = read_params(params);
                 const nb::gil_scoped_release no_gil;
                 new (self) Booster(as_csr(n_features, x_indptr, x_indices, x_values),
-                                   as_labels(n_labels, y_indptr, y_indices), read, n_threads, control);
+                                   as_labels(n_labels, y_indptr, y_indices), read);
             },
             nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::arg("n_features"),
             nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("n_labels"), nb::arg("y_indptr"),
-            nb::arg("y_indices"), nb::arg("params"), nb::arg("n_threads"), nb::arg("control"))
+            nb::arg("y_indices"), nb::arg("params"))
         .def(
             "grow",
             [](Booster& self, std::int64_t tree_id, int n_threads, Control& control) {
@@ -127,20 +131,20 @@ void bind_boost(nb::module_& m) {
             "gradient_sizes", [](const Booster& self) { return to_numpy(self.gradient_sizes()); },
             "Return how many labels each row keeps a score for.");
 
+    using Indptr = Array1<std::int64_t>;
+    using Ids = Array1<std::int32_t>;
+    using Values = Array1<float>;
     m.def(
         "gbdt_top_k",
-        [](const Array2<float>& x, std::int64_t n_labels, const Array1<std::int64_t>& tree_begin,
-           const Array1<std::int32_t>& split_features, const Array1<float>& thresholds,
-           const Array1<std::int32_t>& left_children, const Array1<std::int64_t>& leaf_begin,
-           const Array1<std::int32_t>& leaf_label_ids, const Array1<float>& leaf_values, std::int64_t top_k, int n_threads,
-           Control& control) {
+        [](const Array2<float>& x, std::int64_t n_labels, const Indptr& tree_begin, const Ids& split_features,
+           const Values& thresholds, const Ids& left_children, const Indptr& leaf_begin, const Ids& leaf_label_ids,
+           const Values& leaf_values, std::int64_t top_k, int n_threads, Control& control) {
+            const ForestView forest = as_forest(n_labels, tree_begin, split_features, thresholds, left_children,
+                                                leaf_begin, leaf_label_ids, leaf_values);
             boost::TopLabels top;
             {
                 const nb::gil_scoped_release no_gil;
-                top = boost::predict_top_k(as_dense(x),
-                                           as_forest(n_labels, tree_begin, split_features, thresholds, left_children,
-                                                     leaf_begin, leaf_label_ids, leaf_values),
-                                           top_k, n_threads, control);
+                top = boost::predict_top_k(as_dense(x), forest, top_k, n_threads, control);
             }
             return top_labels_to_tuple(std::move(top), x.shape(0), static_cast<std::size_t>(top_k));
         },
@@ -150,26 +154,64 @@ void bind_boost(nb::module_& m) {
         "Return (label_ids, scores) of the top_k labels of every dense row.");
     m.def(
         "gbdt_top_k_sparse",
-        [](std::int64_t n_features, const Array1<std::int64_t>& x_indptr, const Array1<std::int32_t>& x_indices,
-           const Array1<float>& x_values, std::int64_t n_labels, const Array1<std::int64_t>& tree_begin,
-           const Array1<std::int32_t>& split_features, const Array1<float>& thresholds,
-           const Array1<std::int32_t>& left_children, const Array1<std::int64_t>& leaf_begin,
-           const Array1<std::int32_t>& leaf_label_ids, const Array1<float>& leaf_values, std::int64_t top_k, int n_threads,
-           Control& control) {
+        [](std::int64_t n_features, const Indptr& x_indptr, const Ids& x_indices, const Values& x_values,
+           std::int64_t n_labels, const Indptr& tree_begin, const Ids& split_features, const Values& thresholds,
+           const Ids& left_children, const Indptr& leaf_begin, const Ids& leaf_label_ids, const Values& leaf_values,
+           std::int64_t top_k, int n_threads, Control& control) {
+            const CsrView x = as_csr(n_features, x_indptr, x_indices, x_values);
+            const ForestView forest = as_forest(n_labels, tree_begin, split_features, thresholds, left_children,
+                                                leaf_begin, leaf_label_ids, leaf_values);
             boost::TopLabels top;
             {
                 const nb::gil_scoped_release no_gil;
-                top = boost::predict_top_k(as_csr(n_features, x_indptr, x_indices, x_values),
-                                           as_forest(n_labels, tree_begin, split_features, thresholds, left_children,
-                                                     leaf_begin, leaf_label_ids, leaf_values),
-                                           top_k, n_threads, control);
+                top = boost::predict_top_k(x, forest, top_k, n_threads, control);
             }
-            return top_labels_to_tuple(std::move(top), x_indptr.shape(0) - 1, static_cast<std::size_t>(top_k));
+            return top_labels_to_tuple(std::move(top), static_cast<std::size_t>(x.n_rows),
+                                       static_cast<std::size_t>(top_k));
         },
         nb::arg("n_features"), nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("n_labels"),
         nb::arg("tree_begin"), nb::arg("split_features"), nb::arg("thresholds"), nb::arg("left_children"),
         nb::arg("leaf_begin"), nb::arg("leaf_label_ids"), nb::arg("leaf_values"), nb::arg("top_k"), nb::arg("n_threads"),
         nb::arg("control"), "Return (label_ids, scores) of the top_k labels of every sparse row.");
+
+    m.def(
+        "csr_times_dense",
+        [](std::int64_t n_cols, const Indptr& indptr, const Ids& indices, const Values& values, const Array2<float>& w,
+           int n_threads, Control& control) {
+            const CsrView x = as_csr(n_cols, indptr, indices, values);
+            std::vector<float> out;
+            {
+                const nb::gil_scoped_release no_gil;
+                out = boost::multiply(x, as_dense(w), n_threads, control);
+            }
+            return to_numpy(std::move(out), {static_cast<std::size_t>(x.n_rows), w.shape(1)});
+        },
+        nb::arg("n_cols"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("w"), nb::arg("n_threads"),
+        nb::arg("control"), "Return the product of a CSR matrix and a dense one, each row independent of the others.");
+    m.def(
+        "dense_times_dense",
+        [](const Array2<float>& x, const Array2<float>& w, int n_threads, Control& control) {
+            std::vector<float> out;
+            {
+                const nb::gil_scoped_release no_gil;
+                out = boost::multiply(as_dense(x), as_dense(w), n_threads, control);
+            }
+            return to_numpy(std::move(out), {x.shape(0), w.shape(1)});
+        },
+        nb::arg("x"), nb::arg("w"), nb::arg("n_threads"), nb::arg("control"),
+        "Return the product of two dense matrices, each row independent of the others.");
+    m.def(
+        "dense_product_top_k",
+        [](const Array2<float>& x, const Array2<float>& w, std::int64_t top_k, int n_threads, Control& control) {
+            boost::TopLabels top;
+            {
+                const nb::gil_scoped_release no_gil;
+                top = boost::multiply_top_k(as_dense(x), as_dense(w), top_k, n_threads, control);
+            }
+            return top_labels_to_tuple(std::move(top), x.shape(0), static_cast<std::size_t>(top_k));
+        },
+        nb::arg("x"), nb::arg("w"), nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
+        "Return (column ids, scores) of the top_k columns of every row of x times w.");
 }
 
 }  // namespace longtail::bindings

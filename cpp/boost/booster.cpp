@@ -32,18 +32,18 @@ TreeView view_of(const Tree& tree) {
 
 }  // namespace
 
-Booster::Booster(const DenseView& x, const LabelsView& y, const BoostParams& params, int n_threads, Control& control)
-    : is_dense_(true), dense_(x), params_(params), scores_(y, params.loss) {
-    if (!params.exact()) bins_ = make_bins(x, n_threads, control);
-}
+Booster::Booster(const DenseView& x, const LabelsView& y, const BoostParams& params)
+    : is_dense_(true), dense_(x), params_(params), scores_(y, params.loss) {}
 
-Booster::Booster(const CsrView& x, const LabelsView& y, const BoostParams& params, int n_threads, Control& control)
+Booster::Booster(const CsrView& x, const LabelsView& y, const BoostParams& params)
     : is_dense_(false), sparse_(x), params_(params), scores_(y, params.loss) {
     if (params.exact()) throw std::invalid_argument("threshold_step 1 (exact) needs dense X");
-    bins_ = make_bins(x, n_threads, control);
 }
 
 Tree Booster::grow(std::int64_t tree_id, int n_threads, Control& control) {
+    // Made here and not at the start: scores of a validation set never grow a tree.
+    if (!params_.exact() && bins_.n_rows == 0)
+        bins_ = is_dense_ ? make_bins(dense_, n_threads, control) : make_bins(sparse_, n_threads, control);
     const std::int64_t n_features = is_dense_ ? dense_.n_cols : sparse_.n_cols;
     const auto stream = static_cast<std::uint64_t>(tree_id) * 2;
     const auto rows = sample_ids(scores_.n_rows(), params_.row_share, Random(params_.seed, stream));
@@ -93,6 +93,7 @@ void Booster::add_leaves(const TreeView& tree, std::span<const std::int32_t> lea
         leaves.push_back({tree.leaf_label_ids.subspan(begin, size), tree.leaf_values.subspan(begin, size)});
     }
     scores_.add(leaf_of_row, leaves, n_threads, control);
+    control.add_done(1);
 }
 
 std::vector<std::int64_t> Booster::gradient_sizes() const {

@@ -15,12 +15,12 @@ namespace longtail::boost {
 // The boosting run over one training set: bins and scores live here, trees come out one by one. Views must stay valid.
 class Booster {
 public:
-    Booster(const DenseView& x, const LabelsView& y, const BoostParams& params, int n_threads, Control& control);
-    Booster(const CsrView& x, const LabelsView& y, const BoostParams& params, int n_threads, Control& control);
+    Booster(const DenseView& x, const LabelsView& y, const BoostParams& params);
+    Booster(const CsrView& x, const LabelsView& y, const BoostParams& params);
 
-    // Grow tree number `tree_id` on the current gradients and add it to the scores.
+    // Both count one unit of progress. Grow tree number `tree_id` on the current gradients and add it to the scores.
     Tree grow(std::int64_t tree_id, int n_threads, Control& control);
-    // Add a tree that was grown earlier (a resumed run).
+    // Add a tree that was grown earlier (a resumed run) or on other rows (a validation set).
     void add(const TreeView& tree, int n_threads, Control& control);
 
     double loss(int n_threads, Control& control) const { return scores_.loss(n_threads, control); }

@@ -10,10 +10,11 @@ from longtail._version import __version__
 if TYPE_CHECKING:
     from longtail import datasets, metrics, propensity
     from longtail._topk import TopK
-    from longtail.baselines import Popularity
+    from longtail.baselines import LEML, Popularity
     from longtail.calibration import Calibration
     from longtail.execution import Stopped
     from longtail.explain import Explanation
+    from longtail.gbdt import GBDTSparse
     from longtail.io import describe, load, save
     from longtail.tagger import Tag, Tagger
     from longtail.text import TextVectorizer
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "Calibration": "longtail.calibration",
     "Explanation": "longtail.explain",
+    "GBDTSparse": "longtail.gbdt",
+    "LEML": "longtail.baselines",
     "Popularity": "longtail.baselines",
     "Stopped": "longtail.execution",
     "Tag": "longtail.tagger",
@@ -37,8 +40,10 @@ _HOMES = {
 }
 
 __all__ = [
+    "LEML",
     "Calibration",
     "Explanation",
+    "GBDTSparse",
     "Popularity",
     "Stopped",
     "Tag",

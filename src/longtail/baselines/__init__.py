@@ -1,5 +1,6 @@
 """Baselines that the papers compare with."""
 
+from longtail.baselines.leml import LEML
 from longtail.baselines.popularity import Popularity
 
-__all__ = ["Popularity"]
+__all__ = ["LEML", "Popularity"]

@@ -23,6 +23,8 @@ class Home(NamedTuple):
 
 HOMES: dict[str, Home] = {
     "Calibration": Home("longtail.calibration", "part"),
+    "GBDTSparse": Home("longtail.gbdt", "estimator"),
+    "LEML": Home("longtail.baselines", "estimator"),
     "Popularity": Home("longtail.baselines", "estimator"),
     "Tagger": Home("longtail.tagger", "tagger"),
     "TextVectorizer": Home("longtail.text", "part"),

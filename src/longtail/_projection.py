@@ -1,0 +1,163 @@
+"""Projections of sparse rows to a few dense columns: random, PCA, LEML."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail import _core
+from longtail._matrices import Matrix, canonical_csr
+
+Dense = NDArray[np.float32]
+
+
+class Factors(NamedTuple):
+    """What LEML learns: X W Hᵀ approximates Y."""
+
+    W: Dense  # (n_features, n_components)
+    H: Dense  # (n_labels, n_components)
+    objectives: NDArray[np.float64]  # after each half step; never increases
+
+
+def project(X: Matrix, W: Dense, n_threads: int, control: _core.Control) -> Dense:
+    """Return X W; a sparse row costs its non-zeros only, and no row depends on another."""
+    if sp.issparse(X):
+        return _core.csr_times_dense(W.shape[0], X.indptr, X.indices, X.data, W, n_threads, control)
+    return _core.dense_times_dense(X, W, n_threads, control)
+
+
+def random_projection(n_features: int, n_components: int, seed: int) -> Dense:
+    """Draw a Gaussian matrix that keeps lengths in expectation."""
+    rng = np.random.default_rng(seed)
+    W = rng.standard_normal((n_features, n_components), dtype=np.float32)
+    return W / np.float32(np.sqrt(n_components))
+
+
+def pca_projection(
+    X: Matrix, n_components: int, seed: int, n_threads: int, control: _core.Control, n_passes: int = 4
+) -> Dense:
+    """Find the leading principal axes by randomised subspace iteration (Halko et al., 2011), centred without a copy."""
+    both = _Both(X, n_threads, control)
+    means = np.asarray(X.mean(axis=0), dtype=np.float32).reshape(1, -1)
+    n_drawn = min(n_components + 10, *X.shape)
+    axes = np.random.default_rng(seed).standard_normal((X.shape[1], n_drawn), dtype=np.float32)
+    for _ in range(n_passes):
+        rows, _ = np.linalg.qr(both.times(axes) - means @ axes)
+        axes, _ = np.linalg.qr(both.transposed_times(rows) - means.T * rows.sum(axis=0))
+    _, _, turned = np.linalg.svd(both.times(axes) - means @ axes, full_matrices=False)
+    return np.ascontiguousarray((axes @ turned.T)[:, :n_components], dtype=np.float32)
+
+
+def leml_projection(
+    X: Matrix,
+    Y: sp.csr_array,
+    n_components: int,
+    l2: float,
+    n_iterations: int,
+    seed: int,
+    n_threads: int,
+    control: _core.Control,
+) -> Factors:
+    """Minimise ‖Y - X W Hᵀ‖² + l2 (‖W‖² + ‖H‖²) by alternating minimisation (Yu et al., 2014, squared loss).
+
+    H has a closed form. For W, the eigenvectors V of HᵀH turn the problem into n_components independent ridge
+    regressions over the same X, which conjugate gradients solve together, one pass over X and Xᵀ an iteration.
+    """
+    rows, labels = _Both(X, n_threads, control), _Both(Y, n_threads, control)
+    # Begin in the range of XᵀY: the directions of X that carry labels.
+    drawn = np.random.default_rng(seed).standard_normal((Y.shape[1], n_components), dtype=np.float32)
+    W, _ = np.linalg.qr(rows.transposed_times(labels.times(drawn)))
+    W = np.ascontiguousarray(W, dtype=np.float32)
+    if W.shape[1] < n_components:
+        raise ValueError(f"at most n_features = {X.shape[1]} components are possible, got {n_components}")
+    n_positives = float(Y.nnz)
+    objectives: list[float] = []
+    for _ in range(n_iterations):
+        Z = rows.times(W)
+        gram = _gram(Z)
+        mixed = labels.transposed_times(Z)
+        H = _solve_ridge(gram, mixed, l2)
+        objectives.append(_objective(n_positives, gram, mixed, H, W, l2))
+        W = _solve_for_w(rows, labels, W, H, l2)
+        Z = rows.times(W)
+        objectives.append(_objective(n_positives, _gram(Z), labels.transposed_times(Z), H, W, l2))
+        W, H = _balanced(W, H)
+    return Factors(W, H, np.array(objectives))
+
+
+class _Both:
+    """A matrix that is multiplied from both sides; a sparse one is transposed once."""
+
+    def __init__(self, X: Matrix, n_threads: int, control: _core.Control) -> None:
+        self._X = X
+        self._transposed = canonical_csr(X.T) if sp.issparse(X) else None
+        self._n_threads, self._control = n_threads, control
+
+    def times(self, W: Dense) -> Dense:
+        return project(self._X, np.ascontiguousarray(W, dtype=np.float32), self._n_threads, self._control)
+
+    def transposed_times(self, S: Dense) -> Dense:
+        if self._transposed is None:
+            return np.asarray(self._X.T @ S, dtype=np.float32)
+        S = np.ascontiguousarray(S, dtype=np.float32)
+        return project(self._transposed, S, self._n_threads, self._control)
+
+
+def _gram(Z: Dense) -> NDArray[np.float64]:
+    return np.asarray(Z.T @ Z, dtype=np.float64)
+
+
+def _solve_ridge(gram: NDArray[np.float64], mixed: Dense, l2: float) -> Dense:
+    """Return H = YᵀZ (ZᵀZ + l2 I)⁻¹."""
+    factor = scipy.linalg.cho_factor(gram + l2 * np.eye(len(gram)))
+    return np.ascontiguousarray(scipy.linalg.cho_solve(factor, mixed.T).T, dtype=np.float32)
+
+
+def _solve_for_w(rows: _Both, labels: _Both, W: Dense, H: Dense, l2: float, n_steps: int = 8) -> Dense:
+    """Improve W by conjugate gradients on (XᵀX w_j) λ_j + l2 w_j = (XᵀYHV)_j, every column j with its own steps."""
+    weights, V = np.linalg.eigh(_gram(H))
+    weights = np.maximum(weights, 0).astype(np.float32)
+    V = V.astype(np.float32)
+    W = W @ V
+    goal = rows.transposed_times(labels.times(H @ V))
+
+    def apply(S: Dense) -> Dense:
+        return np.asarray(rows.transposed_times(rows.times(S)) * weights + np.float32(l2) * S, dtype=np.float32)
+
+    residual = goal - apply(W)
+    direction = residual.copy()
+    size = np.einsum("ij,ij->j", residual, residual, dtype=np.float64)
+    for _ in range(n_steps):
+        applied = apply(direction)
+        curvature = np.einsum("ij,ij->j", direction, applied, dtype=np.float64)
+        step = _ratio(size, curvature)
+        W += direction * step
+        residual -= applied * step
+        new_size = np.einsum("ij,ij->j", residual, residual, dtype=np.float64)
+        direction = residual + direction * _ratio(new_size, size)
+        size = new_size
+    return np.ascontiguousarray(W @ V.T, dtype=np.float32)
+
+
+def _ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Divide; columns that are solved already (0 / 0) stay where they are."""
+    return np.divide(above, below, out=np.zeros_like(above), where=below > 0).astype(np.float32)
+
+
+def _balanced(W: Dense, H: Dense) -> tuple[Dense, Dense]:
+    """Give each pair of columns equal norms: the product stays, the regulariser becomes as small as it can."""
+    w_norms, h_norms = np.linalg.norm(W, axis=0), np.linalg.norm(H, axis=0)
+    used = (w_norms > 0) & (h_norms > 0)
+    scale = np.ones_like(w_norms)
+    scale[used] = np.sqrt(h_norms[used] / w_norms[used])
+    return W * scale, H / scale
+
+
+def _objective(n_positives: float, gram: NDArray[np.float64], mixed: Dense, H: Dense, W: Dense, l2: float) -> float:
+    """‖Y‖² - 2 ⟨YᵀZ, H⟩ + ⟨ZᵀZ, HᵀH⟩ + l2 (‖W‖² + ‖H‖²): Y is never made dense."""
+    fit = n_positives - 2 * np.vdot(mixed.astype(np.float64), H) + np.vdot(gram, _gram(H))
+    return float(fit + l2 * (np.vdot(W.astype(np.float64), W) + np.vdot(H.astype(np.float64), H)))
