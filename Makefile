@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := CMakeLists.txt pyproject.toml $(shell find cpp -name '*.[ch]pp' -not -path 'cpp/tests/*' -not -path 'cpp/fuzz/*')
 
-.PHONY: help build demo test lint types layers stub-check python-test cpp-test asan clean
+.PHONY: help build demo test lint types layers stub-check python-test cpp-test asan peers clean
 
 help:
 	@echo "make demo   build, train on the shipped sample, evaluate, tag a sentence"
@@ -58,6 +58,14 @@ cpp-test asan: $(VENV)/.ready
 	$(BIN)/cmake --preset $(if $(filter asan,$@),asan,tests) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) >/dev/null
 	$(BIN)/cmake --build build/$(if $(filter asan,$@),asan,tests)
 	$(BIN)/ctest --test-dir build/$(if $(filter asan,$@),asan,tests) --output-on-failure
+
+# The systems we compare with, in an environment of their own; torch first, or libpecos pulls a CUDA build of it.
+peers: .venv-peers/.ready
+.venv-peers/.ready:
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install -q torch==2.13.0
+	.venv-peers/bin/pip install -q libpecos omikuji napkinxc xgboost scikit-learn
+	@touch $@
 
 clean:
 	rm -rf $(VENV) build
