@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := CMakeLists.txt pyproject.toml $(shell find cpp -name '*.[ch]pp' -not -path 'cpp/tests/*' -not -path 'cpp/fuzz/*')
 
-.PHONY: help build demo test lint types layers stub-check python-test cpp-test asan peers clean
+.PHONY: help build demo test lint types layers stub-check cli-docs python-test cpp-test asan peers clean
 
 help:
 	@echo "make demo   build, train on the shipped sample, evaluate, tag a sentence"
@@ -49,6 +49,10 @@ stub: $(VENV)/.built
 
 stub-check: $(VENV)/.built
 	$(BIN)/python scripts/write_stub.py --check src/longtail/_core.pyi
+
+# docs/cli.md is what --help says; a test tells when it is old.
+cli-docs: $(VENV)/.built
+	$(BIN)/python scripts/write_cli_docs.py docs/cli.md
 
 python-test: $(VENV)/.built
 	$(BIN)/python -m pytest

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from longtail.io import describe, load, save
     from longtail.tagger import Tag, Tagger
     from longtail.text import TextVectorizer
+    from longtail.tuning import tune
 
 # Public names are imported when first used, so that `longtail --help` does not pay for scikit-learn.
 _HOMES = {
@@ -37,6 +38,7 @@ _HOMES = {
     "metrics": "",
     "propensity": "",
     "save": "longtail.io",
+    "tune": "longtail.tuning",
 }
 
 __all__ = [
@@ -57,6 +59,7 @@ __all__ = [
     "metrics",
     "propensity",
     "save",
+    "tune",
 ]
 
 

@@ -16,6 +16,7 @@ from longtail._contributions import Contributions
 from longtail._estimator import Estimator
 from longtail._matrices import Labels, Matrix, YKind, canonical_csr, labels_from
 from longtail._progress import Progress
+from longtail._ranges import Range
 from longtail._rules import Choice, Int, Rule
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
@@ -37,6 +38,8 @@ class XMCClassifier(Estimator):
     random_state: int = 0
 
     _rules: ClassVar[dict[str, tuple[Rule, ...]]] = {"n_jobs": _rules.N_JOBS, "random_state": _rules.SEED}
+    # Where `longtail.tune` looks for good parameters.
+    _ranges: ClassVar[dict[str, Range]] = {}
     # Fitted arrays (name -> what a file must hold); io saves and checks exactly these. Subclasses add theirs.
     # label_counts_ (training rows of each label) is what propensities and reports are made of.
     _state: ClassVar[dict[str, ArraySpec]] = {"label_counts_": ArraySpec(np.int64, ndim=1, min=0)}
@@ -63,7 +66,7 @@ class XMCClassifier(Estimator):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name in ("_rules", "_state", "_scalars", "_models"):
+        for name in ("_rules", "_ranges", "_state", "_scalars", "_models"):
             merged: dict[str, Any] = {}
             for base in reversed(cls.__mro__):
                 merged |= vars(base).get(name, {})

@@ -8,13 +8,18 @@ from collections.abc import Sequence
 import click
 
 import longtail
+from longtail.cli.calibrate import calibrate
+from longtail.cli.completion import completion
 from longtail.cli.convert import convert
 from longtail.cli.evaluate import evaluate
+from longtail.cli.explain import explain
 from longtail.cli.info import info
 from longtail.cli.predict import predict
 from longtail.cli.report import report
 from longtail.cli.serve import serve
+from longtail.cli.tag import tag
 from longtail.cli.train import train
+from longtail.cli.tune import tune
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -34,11 +39,11 @@ def app() -> None:
     Example:
       longtail train train.jsonl.gz -o tags.model
       longtail evaluate tags.model test.jsonl.gz
-      longtail predict tags.model new.jsonl --top-k 3
+      longtail tag tags.model "a small web server for static files"
     """
 
 
-for command in (train, predict, evaluate, info, convert, report, serve):
+for command in (train, tune, predict, evaluate, tag, explain, calibrate, info, convert, report, serve, completion):
     app.add_command(command)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +24,29 @@ model_argument = click.argument("model", type=click.Path(exists=True, file_okay=
 n_jobs_option = click.option("--n-jobs", type=int, default=None, help="Threads; default: all this process may use.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 top_k_option = click.option("--top-k", type=click.IntRange(1, 1_000_000), default=5, show_default=True)
+texts_argument = click.argument("texts", nargs=-1)
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace what is there.")
+
+
+_BLOCK_TEXTS = 1024
+
+
+def _threshold(context: click.Context, parameter: click.Parameter, text: str | None) -> str | float | None:
+    """Read a number or the word auto."""
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is neither a number nor 'auto'") from None
+
+
+threshold_option = click.option(
+    "--threshold",
+    metavar="NUMBER|auto",
+    callback=_threshold,
+    help="Only labels whose probability (score, if not calibrated) reaches this; auto: as chosen by calibration.",
+)
 
 
 def is_text(path: Path) -> bool:
@@ -37,11 +62,50 @@ def parse_params(pairs: tuple[str, ...]) -> dict[str, Any]:
         name, equals, text = pair.partition("=")
         if not equals or not name:
             raise click.UsageError(f"--param takes name=value, got {pair!r}; for example --param n_trees=10")
-        try:
-            params[name.replace("-", "_")] = json.loads(text)
-        except ValueError:
-            params[name.replace("-", "_")] = text
+        params[name.replace("-", "_")] = parse_value(text)
     return params
+
+
+def parse_value(text: str) -> Any:
+    """Read a value as JSON if it is, otherwise as a word."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def load_tagger(path: Path, n_jobs: int | None) -> Tagger:
+    """Load a model that takes texts."""
+    from longtail.tagger import Tagger
+
+    model = load_model(path, n_jobs)
+    if not isinstance(model, Tagger) or model.vectorizer is None:
+        raise ValueError(f"{path} ranks vectors, not texts; train on .jsonl, .csv or .tsv to get a model for texts")
+    return model
+
+
+def blocks_of(texts: tuple[str, ...]) -> Iterator[list[str]]:
+    """Yield the texts given as arguments, or else the lines of stdin as they come, some at a time."""
+    if texts:
+        yield list(texts)
+        return
+    if sys.stdin.isatty():
+        click.echo("one text a line; Ctrl-D ends", err=True)
+    lines = (line.rstrip("\n") for line in sys.stdin)
+    n_texts = 1 if sys.stdin.isatty() else _BLOCK_TEXTS
+    while block := list(islice(lines, n_texts)):
+        yield block
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Replace control characters: what comes from data must not move the cursor or change colours."""
+    return "".join(c if c.isprintable() or c in keep else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def shortened(text: str, n_chars: int) -> str:
+    """Return the beginning of a text as one line."""
+    line = printable(" ".join(text[: 4 * n_chars].split()))
+    return line if len(line) <= n_chars else line[: n_chars - 1] + "…"
 
 
 def load_model(path: Path, n_jobs: int | None) -> Model:

@@ -1,0 +1,72 @@
+"""longtail tag"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longtail.cli import options
+
+if TYPE_CHECKING:
+    from longtail.tagger import Tag
+
+_TITLE_CHARS = 72
+
+
+@click.command()
+@options.model_argument
+@options.texts_argument
+@click.option("--top-k", type=click.IntRange(1, 1_000_000), help="At most this many labels; default: 5, or no limit.")
+@options.threshold_option
+@click.option("--include", multiple=True, metavar="LABEL", help="Rank only these labels; may be repeated.")
+@click.option("--exclude", multiple=True, metavar="LABEL", help="Leave this label out; may be repeated.")
+@options.n_jobs_option
+@options.json_option
+def tag(
+    model: Path,
+    texts: tuple[str, ...],
+    top_k: int | None,
+    threshold: str | float | None,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    n_jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Propose labels for TEXTS; without any, for every line that comes in.
+
+    With --threshold auto the model itself decides how many labels a text gets (see `longtail calibrate`).
+
+    \b
+    Example:
+      longtail tag tags.model "a small web server for static files"
+      longtail tag tags.model --threshold auto --json < texts.txt
+    """
+    tagger = options.load_tagger(model, n_jobs)
+    choice: dict[str, Any] = {
+        "top_k": top_k if top_k is not None or threshold is not None else 5,
+        "threshold": threshold,
+        "include": include or None,
+        "exclude": exclude or None,
+    }
+    for block in options.blocks_of(texts):
+        for text, tags in zip(block, tagger.tag(block, **choice), strict=True):
+            click.echo(_json_line(tags) if as_json else _lines(text, tags, has_title=len(texts) != 1))
+
+
+def _json_line(tags: list[Tag]) -> str:
+    rows = [
+        {name: value for name, value in (("label", label), ("score", score), ("proba", proba)) if value is not None}
+        for label, score, proba in tags
+    ]
+    return json.dumps({"labels": rows}, ensure_ascii=False)
+
+
+def _lines(text: str, tags: list[Tag], *, has_title: bool) -> str:
+    lines = [click.style(options.shortened(text, _TITLE_CHARS), bold=True)] if has_title else []
+    for label, score, proba in tags:
+        value = f"{score:9.4f}" if proba is None else f"{proba:9.1%}"
+        lines.append(f"{click.style(value, fg='cyan')}  {options.printable(label)}")
+    return "\n".join(lines or ["(no label reaches the threshold)"])

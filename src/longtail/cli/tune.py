@@ -1,0 +1,133 @@
+"""longtail tune"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import click
+
+from longtail.cli import options
+
+if TYPE_CHECKING:
+    from longtail.tuning import Range, Tuning
+
+
+@click.command()
+@options.data_argument
+@click.option("-e", "--estimator", default=None, help="Name of the estimator, e.g. FastXML.")
+@click.option("-p", "--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter that stays as given.")
+@click.option(
+    "-r",
+    "--range",
+    "ranges",
+    multiple=True,
+    metavar="NAME=LOW:HIGH",
+    help="Where to look, e.g. cost=0.1:10:log or n_trees=10,50,100; default: the estimator's own ranges.",
+)
+@click.option("--n-trials", type=click.IntRange(1), default=30, show_default=True, help="The first one is as given.")
+@click.option("--measure", default="P@5", show_default=True, help="What to make as great as possible; PSP@5: the tail.")
+@click.option("--search", type=click.Choice(["tpe", "random"]), default="tpe", show_default=True)
+@click.option("--validation-share", type=float, default=0.2, show_default=True, help="Share of the rows held out.")
+@click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="File of trials; a rerun continues it.")
+@click.option("--timeout-seconds", type=float, help="Begin no trial after this time.")
+@click.option("--unit-rows", is_flag=True, help="Scale every row of a matrix to length 1 (texts always are).")
+@click.option("--random-state", type=click.IntRange(0), default=0, show_default=True)
+@options.n_jobs_option
+@options.json_option
+def tune(
+    data: Path,
+    estimator: str | None,
+    params: tuple[str, ...],
+    ranges: tuple[str, ...],
+    n_trials: int,
+    measure: str,
+    search: str,
+    validation_share: float,
+    log: Path | None,
+    timeout_seconds: float | None,
+    unit_rows: bool,
+    random_state: int,
+    n_jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Search for good parameters on a held-out part of DATA.
+
+    Prints the best parameters and the command that trains with them. With --log, a stopped search goes on where it was.
+
+    \b
+    Example, "FastXML-T" of the FastXML paper (table 2):
+      longtail tune bibtex_train.txt.gz -e FastXML --measure P@1 --n-trials 40 --log bibtex.jsonl
+    """
+    import longtail
+    from longtail import datasets
+    from longtail.io import make_estimator
+
+    model = make_estimator(estimator, {"n_jobs": n_jobs} | options.parse_params(params))
+    if options.is_text(data):
+        from longtail.tagger import encode_labels
+
+        texts, labels = datasets.read_text(data)
+        X, Y = longtail.TextVectorizer().fit(texts).transform(texts, n_jobs=n_jobs), encode_labels(labels)[1]
+    else:
+        X, Y = datasets.read(data)
+        X = datasets.unit_rows(X) if unit_rows else X
+    found = longtail.tune(
+        model,
+        X,
+        Y,
+        ranges=parse_ranges(ranges) if ranges else None,
+        n_trials=n_trials,
+        measure=measure,
+        search=cast(Literal["tpe", "random"], search),
+        validation_share=validation_share,
+        log=log,
+        timeout_seconds=timeout_seconds,
+        random_state=random_state,
+        progress="bar",
+    )
+    if as_json:
+        click.echo(json.dumps(_result(found)))
+        return
+    for name, value in found.best_params.items():
+        click.echo(f"{name} = {json.dumps(value)}")
+    first = found.trials[0].score
+    click.echo(f"{measure} {found.best_score:.2f} on held-out rows", nl=False, err=True)
+    click.echo(f" ({first:.2f} with the parameters as given)" if first is not None else "", err=True)
+    words = " ".join(f"-p {name}={json.dumps(value)}" for name, value in found.best_params.items())
+    unit = " --unit-rows" if unit_rows else ""
+    click.echo(f"longtail train {data} -o MODEL -e {type(model).__name__}{unit} {words}", err=True)
+
+
+def _result(found: Tuning) -> dict[str, Any]:
+    return {
+        "best_params": found.best_params,
+        "measure": found.measure,
+        "best_score": found.best_score,
+        "n_trials": len(found.trials),
+        "seconds": round(sum(trial.seconds for trial in found.trials), 3),
+    }
+
+
+def parse_ranges(pairs: tuple[str, ...]) -> dict[str, Range]:
+    """Read name=low:high, name=low:high:log and name=value,value,…; numbers without a point are whole."""
+    from longtail.tuning import Between, OneOf
+
+    ranges: dict[str, Range] = {}
+    for pair in pairs:
+        name, _, text = pair.partition("=")
+        name = name.replace("-", "_")
+        try:
+            if "," in text:
+                ranges[name] = OneOf(*(options.parse_value(word) for word in text.split(",")))
+                continue
+            low, high, *log = text.split(":")
+            if log not in ([], ["log"]):
+                raise ValueError(f"only :log may follow, got {':'.join(log)!r}")
+            ranges[name] = Between(json.loads(low), json.loads(high), log=bool(log))
+        except (TypeError, ValueError) as error:
+            raise click.UsageError(
+                f"--range takes NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=A,B,…; got {pair!r}: {error}"
+            ) from None
+    return ranges

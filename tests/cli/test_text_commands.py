@@ -1,0 +1,143 @@
+"""tag, explain, calibrate, tune and completion from outside."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands import longtail
+
+WORDS = {"net": ["web", "server"], "mail": ["post", "letter"], "game": ["chess", "puzzle"]}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "train.jsonl"
+    rows = [
+        {"text": f"{word} number{i % 5}", "labels": [name]} for i in range(20) for name in WORDS for word in WORDS[name]
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path, data: Path) -> Path:
+    path = tmp_path / "m"
+    longtail("train", data, "-o", path, "-e", "Popularity")
+    return path
+
+
+def test_tag_prints_labels_for_people_and_machines(model: Path) -> None:
+    assert [line.split()[-1] for line in longtail("tag", model, "chess").stdout.splitlines()] == ["game", "mail", "net"]
+    several = longtail("tag", model, "chess", "a\x1b[31m web", "--top-k", "1").stdout
+    assert "\x1b" not in several, "no colours outside a terminal, and none from data"
+    assert several.splitlines()[0] == "chess"
+    rows = [json.loads(line) for line in longtail("tag", model, "a", "b", "--json").stdout.splitlines()]
+    assert rows[0] == rows[1]
+    assert rows[0]["labels"][0] == {"label": "game", "score": pytest.approx(1 / 3)}
+
+
+def test_tag_reads_lines(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("one\ntwo\n\n"))
+    assert len(longtail("tag", model, "--json", "--top-k", "1").stdout.splitlines()) == 3
+
+
+def test_tag_takes_filters_and_thresholds(model: Path) -> None:
+    def tags(*options: str) -> list[str]:
+        answer = json.loads(longtail("tag", model, "chess", "--json", *options).stdout)
+        return [row["label"] for row in answer["labels"]]
+
+    assert tags("--exclude", "game") == ["mail", "net"]
+    assert tags("--include", "net") == ["net"]
+    assert tags("--threshold", "0.9") == []
+    assert "no label reaches" in longtail("tag", model, "chess", "--threshold", "0.9").stdout
+
+
+def test_calibrate_makes_auto_work(model: Path, data: Path) -> None:
+    refused = longtail("tag", model, "chess", "--threshold", "auto", ok=False)
+    assert (refused.code, refused.stderr.count("\n")) == (2, 1)
+    assert "calibrate" in refused.stderr
+    result = json.loads(longtail("calibrate", model, data, "--json", "--method", "sigmoid").stdout)
+    assert result["n_rows"] == 120
+    tags = json.loads(longtail("tag", model, "chess", "--threshold", "auto", "--json").stdout)["labels"]
+    assert all(0 <= row["proba"] <= 1 for row in tags)
+    assert "%" in longtail("tag", model, "chess").stdout
+
+
+def test_explain_shows_words(model: Path) -> None:
+    answer = json.loads(longtail("explain", model, "chess puzzle", "--label", "game", "--json").stdout)
+    assert (answer["label"], answer["exact"]) == ("game", False)
+    page = longtail("explain", model, "chess puzzle").stdout
+    assert page.splitlines()[0] == "chess puzzle"
+    assert "bias" in page
+
+
+def test_tune_prints_parameters_and_how_to_use_them(data: Path, tmp_path: Path) -> None:
+    command = [
+        "tune",
+        data,
+        "-e",
+        "Popularity",
+        "-r",
+        "random_state=0:5",
+        "--n-trials",
+        "3",
+        "--log",
+        tmp_path / "t.jsonl",
+    ]
+    found = longtail(*command)
+    assert found.stdout.startswith("random_state = ")
+    assert "longtail train" in found.stderr
+    assert json.loads(longtail(*command, "--json").stdout)["n_trials"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tag", "MODEL", "x", "--threshold", "high"], "neither a number nor 'auto'"),
+        (["tag", "MODEL", "x", "--include", "tiger"], "there is no label 'tiger'"),
+        (["explain", "MODEL", "x", "--label", "tiger"], "there is no label 'tiger'"),
+        (["tag", "VECTORS", "x"], "ranks vectors, not texts"),
+        (["calibrate", "MODEL", "DATA", "--measure", "precision"], "floor must be given"),
+        (["tune", "DATA", "-e", "Popularity"], "declares no ranges"),
+        (["tune", "DATA", "-e", "Popularity", "-r", "random_state"], "--range takes NAME=LOW:HIGH"),
+        (["tune", "DATA", "-e", "Popularity", "-r", "random_state=5:1"], "must go up"),
+        (["tune", "DATA", "-e", "Popularity", "-r", "random_state=0:3", "--measure", "X@1"], "no metric 'X@1'"),
+        (["completion", "tcsh"], "'tcsh' is not one of"),
+    ],
+)
+def test_user_errors_are_short_and_exit_with_2(
+    tmp_path: Path, model: Path, data: Path, arguments: list[str], message: str
+) -> None:
+    vectors = tmp_path / "v.txt"
+    vectors.write_text("2 2 2\n0 0:1\n1 1:1\n")
+    longtail("train", vectors, "-o", tmp_path / "v.model", "-e", "Popularity")
+    places = {"MODEL": model, "DATA": data, "VECTORS": tmp_path / "v.model"}
+    done = longtail(*[places.get(word, word) for word in arguments], ok=False)
+    assert done.code == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_name_the_command(shell: str) -> None:
+    assert "longtail" in longtail("completion", shell).stdout
+
+
+def test_completion_answers_a_shell() -> None:
+    environment = {"_LONGTAIL_COMPLETE": "bash_complete", "COMP_WORDS": "longtail expl", "COMP_CWORD": "1"}
+    command = [Path(sys.executable).with_name("longtail")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout.split() == ["plain,explain"]
+
+
+def test_the_page_of_commands_is_fresh() -> None:
+    script = Path(__file__).parents[2] / "scripts" / "write_cli_docs.py"
+    page = script.parent.parent / "docs" / "cli.md"
+    done = subprocess.run([sys.executable, script, "--check", page], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
