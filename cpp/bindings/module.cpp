@@ -4,6 +4,7 @@
 namespace longtail::bindings {
 void bind_base(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
+void bind_linear(nanobind::module_& m);
 void bind_metrics(nanobind::module_& m);
 void bind_text_features(nanobind::module_& m);
 void bind_boost(nanobind::module_& m);
@@ -14,6 +15,7 @@ void bind_boost(nanobind::module_& m);
 LONGTAIL_NB_MODULE(LONGTAIL_MODULE, m) {
     longtail::bindings::bind_base(m);
     longtail::bindings::bind_text(m);
+    longtail::bindings::bind_linear(m);
     longtail::bindings::bind_metrics(m);
     longtail::bindings::bind_text_features(m);
     longtail::bindings::bind_boost(m);

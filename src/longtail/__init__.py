@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from longtail._topk import TopK
     from longtail.baselines import LEML, Popularity
     from longtail.calibration import Calibration
+    from longtail.dismec import DiSMEC
     from longtail.execution import Stopped
     from longtail.explain import Explanation
     from longtail.gbdt import GBDTSparse
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 # Public names are imported when first used, so that `longtail --help` does not pay for scikit-learn.
 _HOMES = {
     "Calibration": "longtail.calibration",
+    "DiSMEC": "longtail.dismec",
     "Explanation": "longtail.explain",
     "GBDTSparse": "longtail.gbdt",
     "LEML": "longtail.baselines",
@@ -44,6 +46,7 @@ _HOMES = {
 __all__ = [
     "LEML",
     "Calibration",
+    "DiSMEC",
     "Explanation",
     "GBDTSparse",
     "Popularity",

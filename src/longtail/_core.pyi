@@ -1,6 +1,6 @@
 # Written by scripts/write_stub.py (make stub); do not edit.
 from collections.abc import Sequence
-from typing import Annotated, overload
+from typing import Annotated, Any, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -56,6 +56,39 @@ class TextReader:
 def write_rows(n_features: int, x_indptr: NDArray[numpy.int64], x_indices: NDArray[numpy.int32], x_values: NDArray[numpy.float32], n_labels: int, y_indptr: NDArray[numpy.int64], y_indices: NDArray[numpy.int32], first_row: int, last_row: int, has_labels: bool, first_feature_id: int, n_threads: int, control: Control) -> list[bytes]:
     """
     Lines of text for the rows [first_row, last_row), in parts. The views are not checked.
+    """
+
+class LinearRows:
+    """X as the linear solvers see it; keeps the arrays alive."""
+
+    @staticmethod
+    def sparse(n_features: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> LinearRows: ...
+
+    @staticmethod
+    def dense(values: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> LinearRows: ...
+
+def mean_row(rows: LinearRows, bias: float) -> NDArray[numpy.float32]:
+    """The mean row, with the bias feature behind."""
+
+def row_margins(rows: LinearRows, weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: float) -> NDArray[numpy.float32]:
+    """Every row times weights (the bias weight last)."""
+
+class OvaConfig:
+    """How one-vs-all labels are trained; see cpp/linear/problem.hpp."""
+
+    def __init__(self, *, loss: str, cost: float, tolerance: float, bias: float, regularize_bias: bool, prune_below: float, working_sets: bool, max_iterations: int, cg_rule: str, cg_tolerance: float, train_empty: bool = False, keep_history: bool = False) -> None: ...
+
+def train_ova(rows: LinearRows, indptr: NDArray[numpy.int64], row_ids: NDArray[numpy.int32], positive_weights: NDArray[numpy.float32] | None, mean: NDArray[numpy.float32], mean_margins: NDArray[numpy.float32], config: OvaConfig, start: str, positive_margin: float, negative_margin: float, bias_weight: float, shared: NDArray[numpy.float32] | None, shared_margins: NDArray[numpy.float32] | None, own_indptr: NDArray[numpy.int64] | None, own_feature_ids: NDArray[numpy.int32] | None, own_weights: NDArray[numpy.float32] | None, own_biases: NDArray[numpy.float32] | None, parents: NDArray[numpy.int32] | None, control: Control) -> dict[str, NDArray[Any]]:
+    """
+    Train the labels whose positive rows are given label-major; returns the fields of OvaResult.
+    """
+
+def predict_ova(rows: LinearRows, n_labels: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, codes: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scales: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, biases: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], top_k: int, n_threads: int, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]:
+    """The exact top_k labels of every row: label ids (-1 padded) and scores."""
+
+def check_ova_index(n_features: int, n_labels: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, codes: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scales: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, biases: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+    """
+    Raise ValueError unless the arrays form a feature-major index of label weights.
     """
 
 def rank_scores(n_labels: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_ranks: int, control: Control) -> NDArray[numpy.int32]:

@@ -23,6 +23,7 @@ class Home(NamedTuple):
 
 HOMES: dict[str, Home] = {
     "Calibration": Home("longtail.calibration", "part"),
+    "DiSMEC": Home("longtail.dismec", "estimator"),
     "GBDTSparse": Home("longtail.gbdt", "estimator"),
     "LEML": Home("longtail.baselines", "estimator"),
     "Popularity": Home("longtail.baselines", "estimator"),

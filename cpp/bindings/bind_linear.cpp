@@ -1,0 +1,249 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "bindings/arrays.hpp"
+#include "linear/predict_ova.hpp"
+#include "linear/problem.hpp"
+#include "linear/train_ova.hpp"
+
+namespace longtail::bindings {
+namespace {
+
+using linear::DenseRows;
+using linear::OvaConfig;
+using linear::OvaStart;
+using linear::SparseRows;
+
+// X as the solvers see it, sparse or dense; keeps the arrays alive.
+struct LinearRows {
+    std::variant<SparseRows, DenseRows> rows;
+    std::variant<CsrView, DenseView> view;
+    nb::object owner;
+};
+
+template <class T>
+std::span<const T> optional_span(const std::optional<Array1<T>>& array) {
+    return array ? as_span(*array) : std::span<const T>{};
+}
+
+linear::Loss loss_named(const std::string& name) {
+    if (name == "squared_hinge") return linear::Loss::squared_hinge;
+    if (name == "logistic") return linear::Loss::logistic;
+    throw std::invalid_argument("loss must be squared_hinge or logistic, got " + name);
+}
+
+linear::StartKind start_named(const std::string& name) {
+    if (name == "zero") return linear::StartKind::zero;
+    if (name == "bias") return linear::StartKind::bias;
+    if (name == "shared") return linear::StartKind::shared;
+    if (name == "msi") return linear::StartKind::mean_separating;
+    if (name == "own") return linear::StartKind::own;
+    throw std::invalid_argument("start must be zero, bias, shared, msi or own, got " + name);
+}
+
+nb::dict as_dict(linear::OvaResult&& result) {
+    nb::dict out;
+    auto& statistics = result.statistics;
+    out["indptr"] = to_numpy(std::move(result.indptr));
+    out["feature_ids"] = to_numpy(std::move(result.feature_ids));
+    out["weights"] = to_numpy(std::move(result.weights));
+    out["biases"] = to_numpy(std::move(result.biases));
+    out["iterations"] = to_numpy(std::move(statistics.iterations));
+    out["cg_steps"] = to_numpy(std::move(statistics.cg_steps));
+    out["converged"] = to_numpy(std::move(statistics.converged));
+    out["seconds"] = to_numpy(std::move(statistics.seconds));
+    out["first_objective"] = to_numpy(std::move(statistics.first_objective));
+    out["last_objective"] = to_numpy(std::move(statistics.last_objective));
+    out["gradient_ratio"] = to_numpy(std::move(statistics.gradient_ratio));
+    out["history_indptr"] = to_numpy(std::move(statistics.history_indptr));
+    out["objectives"] = to_numpy(std::move(statistics.objectives));
+    out["active_rows"] = to_numpy(std::move(statistics.active_rows));
+    out["step_sizes"] = to_numpy(std::move(statistics.step_sizes));
+    return out;
+}
+
+linear::OvaIndex as_index(std::int64_t n_labels, const Array1<std::int64_t>& indptr,
+                          const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& weights,
+                          const std::optional<Array1<std::int8_t>>& codes, const std::optional<Array1<float>>& scales,
+                          const Array1<float>& biases, const Array1<std::int64_t>& counts) {
+    return {n_labels,          as_span(indptr),        as_span(label_ids), optional_span(weights),
+            optional_span(codes), optional_span(scales), as_span(biases),    as_span(counts)};
+}
+
+void bind_training(nb::module_& m) {
+    nb::class_<OvaConfig>(m, "OvaConfig", "How one-vs-all labels are trained; see cpp/linear/problem.hpp.")
+        .def(
+            "__init__",
+            [](OvaConfig* self, const std::string& loss, double cost, double tolerance, float bias,
+               bool regularize_bias, float prune_below, bool working_sets, int max_iterations,
+               const std::string& cg_rule, double cg_tolerance, bool train_empty, bool keep_history) {
+                new (self) OvaConfig{loss_named(loss),
+                                     cost,
+                                     tolerance,
+                                     bias,
+                                     regularize_bias,
+                                     prune_below,
+                                     working_sets,
+                                     max_iterations,
+                                     cg_rule == "quadratic" ? linear::CgRule::quadratic : linear::CgRule::residual,
+                                     cg_tolerance,
+                                     train_empty,
+                                     keep_history};
+            },
+            nb::kw_only(), nb::arg("loss"), nb::arg("cost"), nb::arg("tolerance"), nb::arg("bias"),
+            nb::arg("regularize_bias"), nb::arg("prune_below"), nb::arg("working_sets"), nb::arg("max_iterations"),
+            nb::arg("cg_rule"), nb::arg("cg_tolerance"), nb::arg("train_empty") = false,
+            nb::arg("keep_history") = false);
+    m.def(
+        "train_ova",
+        [](const LinearRows& rows, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& row_ids,
+           const std::optional<Array1<float>>& positive_weights, const Array1<float>& mean,
+           const Array1<float>& mean_margins, const OvaConfig& config, const std::string& start_kind,
+           double positive_margin, double negative_margin, double bias_weight,
+           const std::optional<Array1<float>>& shared, const std::optional<Array1<float>>& shared_margins,
+           const std::optional<Array1<std::int64_t>>& own_indptr,
+           const std::optional<Array1<std::int32_t>>& own_feature_ids,
+           const std::optional<Array1<float>>& own_weights, const std::optional<Array1<float>>& own_biases,
+           const std::optional<Array1<std::int32_t>>& parents, Control& control) {
+            linear::OvaResult result;
+            OvaStart start;
+            start.kind = start_named(start_kind);
+            start.positive_margin = positive_margin;
+            start.negative_margin = negative_margin;
+            start.bias_weight = bias_weight;
+            start.shared = optional_span(shared);
+            start.shared_margins = optional_span(shared_margins);
+            start.own_biases = optional_span(own_biases);
+            start.parents = optional_span(parents);
+            const linear::OvaMoments moments{as_span(mean), as_span(mean_margins)};
+            {
+                const nb::gil_scoped_release no_gil;
+                std::visit(
+                    [&](const auto& given) {
+                        const linear::OvaLabels labels{as_labels(given.n_rows(), indptr, row_ids),
+                                                       optional_span(positive_weights)};
+                        if (own_indptr)
+                            start.own_weights = {labels.positives.n_rows, given.n_features(), as_span(*own_indptr),
+                                                 optional_span(own_feature_ids), optional_span(own_weights)};
+                        result = linear::train_ova(given, labels, moments, start, config, control);
+                    },
+                    rows.rows);
+            }
+            return as_dict(std::move(result));
+        },
+        nb::arg("rows"), nb::arg("indptr"), nb::arg("row_ids"), nb::arg("positive_weights").none(), nb::arg("mean"),
+        nb::arg("mean_margins"), nb::arg("config"), nb::arg("start"), nb::arg("positive_margin"),
+        nb::arg("negative_margin"), nb::arg("bias_weight"), nb::arg("shared").none(), nb::arg("shared_margins").none(),
+        nb::arg("own_indptr").none(), nb::arg("own_feature_ids").none(), nb::arg("own_weights").none(),
+        nb::arg("own_biases").none(), nb::arg("parents").none(), nb::arg("control"),
+        nb::sig("def train_ova(rows: LinearRows, indptr: NDArray[numpy.int64], row_ids: NDArray[numpy.int32], "
+                "positive_weights: NDArray[numpy.float32] | None, mean: NDArray[numpy.float32], "
+                "mean_margins: NDArray[numpy.float32], config: OvaConfig, start: str, positive_margin: float, "
+                "negative_margin: float, bias_weight: float, shared: NDArray[numpy.float32] | None, "
+                "shared_margins: NDArray[numpy.float32] | None, own_indptr: NDArray[numpy.int64] | None, "
+                "own_feature_ids: NDArray[numpy.int32] | None, own_weights: NDArray[numpy.float32] | None, "
+                "own_biases: NDArray[numpy.float32] | None, parents: NDArray[numpy.int32] | None, "
+                "control: Control) -> dict[str, NDArray[typing.Any]]"),
+        "Train the labels whose positive rows are given label-major; returns the fields of OvaResult.");
+}
+
+void bind_rows(nb::module_& m) {
+    nb::class_<LinearRows>(m, "LinearRows", "X as the linear solvers see it; keeps the arrays alive.")
+        .def_static(
+            "sparse",
+            [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
+               const Array1<float>& values) {
+                const CsrView view = as_csr(n_features, indptr, indices, values);
+                return LinearRows{SparseRows(view), view,
+                                  nb::make_tuple(nb::cast(indptr), nb::cast(indices), nb::cast(values))};
+            },
+            nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"))
+        .def_static(
+            "dense",
+            [](const Array2<float>& values) {
+                const DenseView view = as_dense(values);
+                return LinearRows{DenseRows(view), view, nb::cast(values)};
+            },
+            nb::arg("values"));
+    m.def(
+        "mean_row",
+        [](const LinearRows& rows, float bias) {
+            std::vector<float> mean;
+            {
+                const nb::gil_scoped_release no_gil;
+                mean = std::visit([&](const auto& given) { return linear::mean_row(given, bias); }, rows.rows);
+            }
+            return to_numpy(std::move(mean));
+        },
+        nb::arg("rows"), nb::arg("bias"), "The mean row, with the bias feature behind.");
+    m.def(
+        "row_margins",
+        [](const LinearRows& rows, const Array1<float>& weights, float bias) {
+            std::vector<float> margins;
+            {
+                const nb::gil_scoped_release no_gil;
+                margins = std::visit(
+                    [&](const auto& given) { return linear::row_margins(given, as_span(weights), bias); }, rows.rows);
+            }
+            return to_numpy(std::move(margins));
+        },
+        nb::arg("rows"), nb::arg("weights"), nb::arg("bias"), "Every row times weights (the bias weight last).");
+}
+
+void bind_prediction(nb::module_& m) {
+    m.def(
+        "predict_ova",
+        [](const LinearRows& rows, std::int64_t n_labels, const Array1<std::int64_t>& indptr,
+           const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& weights,
+           const std::optional<Array1<std::int8_t>>& codes, const std::optional<Array1<float>>& scales,
+           const Array1<float>& biases, const Array1<std::int64_t>& counts, std::int64_t top_k, int n_threads,
+           Control& control) {
+            linear::TopLabels top;
+            const auto index = as_index(n_labels, indptr, label_ids, weights, codes, scales, biases, counts);
+            {
+                const nb::gil_scoped_release no_gil;
+                top = std::visit(
+                    [&](const auto& view) { return linear::predict_ova(index, view, top_k, n_threads, control); },
+                    rows.view);
+            }
+            const std::size_t n_rows = top.label_ids.size() / static_cast<std::size_t>(top_k);
+            return std::make_pair(to_numpy(std::move(top.label_ids), {n_rows, static_cast<std::size_t>(top_k)}),
+                                  to_numpy(std::move(top.scores), {n_rows, static_cast<std::size_t>(top_k)}));
+        },
+        nb::arg("rows"), nb::arg("n_labels"), nb::arg("indptr"), nb::arg("label_ids"), nb::arg("weights").none(),
+        nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("biases"), nb::arg("counts"), nb::arg("top_k"),
+        nb::arg("n_threads"), nb::arg("control"),
+        "The exact top_k labels of every row: label ids (-1 padded) and scores.");
+    m.def(
+        "check_ova_index",
+        [](std::int64_t n_features, std::int64_t n_labels, const Array1<std::int64_t>& indptr,
+           const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& weights,
+           const std::optional<Array1<std::int8_t>>& codes, const std::optional<Array1<float>>& scales,
+           const Array1<float>& biases, const Array1<std::int64_t>& counts) {
+            const auto index = as_index(n_labels, indptr, label_ids, weights, codes, scales, biases, counts);
+            const nb::gil_scoped_release no_gil;
+            linear::check_index(index, n_features);
+        },
+        nb::arg("n_features"), nb::arg("n_labels"), nb::arg("indptr"), nb::arg("label_ids"), nb::arg("weights").none(),
+        nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("biases"), nb::arg("counts"),
+        "Raise ValueError unless the arrays form a feature-major index of label weights.");
+}
+
+}  // namespace
+
+void bind_linear(nb::module_& m) {
+    bind_rows(m);
+    bind_training(m);
+    bind_prediction(m);
+}
+
+}  // namespace longtail::bindings

@@ -1,0 +1,102 @@
+#pragma once
+
+// The paper's method in sixteen lanes: truncated Newton over all active rows, one label a lane. Used where working
+// sets do not help: the logistic loss, starts at which most rows are active, and comparisons with the paper.
+// A lane that converges takes the next label before the next Newton step.
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/aligned.hpp"
+#include "base/control.hpp"
+#include "linear/lanes.hpp"
+#include "linear/losses.hpp"
+#include "linear/problem.hpp"
+#include "linear/rows.hpp"
+#include "linear/sink.hpp"
+#include "linear/starts.hpp"
+
+namespace longtail::linear {
+
+template <class Rows, class LossFunction>
+class NewtonTrainer {
+public:
+    NewtonTrainer(const Rows& rows, const OvaLabels& labels, const OvaMoments& moments, const OvaStart& start,
+                  const OvaConfig& config, LabelSink& sink, Control& control);
+
+    void train(std::span<const std::int32_t> label_ids);
+
+private:
+    // Per-lane sums over rows or features: float32 within a part, float64 over the parts.
+    struct LaneSum {
+        double total[kLanes] = {};
+        Lanes part = {};
+        int n_added = 0;
+        void add(const Lanes& term) {
+            part += term;
+            if (++n_added == 32) flush();
+        }
+        void flush() {
+            for (int lane = 0; lane < kLanes; ++lane) total[lane] += part[lane];
+            part = Lanes{};
+            n_added = 0;
+        }
+    };
+    struct Lane {
+        std::int64_t label = -1;
+        bool is_fresh = false;
+        LabelStart start;
+        double gradient_norm = 0.0;
+        double slope = 0.0;  // ∇L · step
+        bool searching = false;
+        float step_size = 0.0F;
+        LabelRecord record;
+    };
+    // Signs and costs of one row in all lanes; walks along the batch's positives.
+    struct RowSigns {
+        Lanes signs;
+        Lanes costs;
+    };
+
+    bool begin(Lane& lane, int at, std::int64_t label);
+    void index_positives();
+    RowSigns row_signs(std::int64_t row, std::size_t& cursor) const;
+    void set_fresh_margins();
+    void set_gradient();
+    bool retire(int at);
+    void set_steps();
+    void set_preconditioner();
+    void hessian_product();
+    void search_lines();
+    LaneSum inner(const AlignedVector<Lanes>& a, const AlignedVector<Lanes>& b) const;
+
+    const Rows& rows_;
+    const OvaLabels& labels_;
+    const OvaStart& start_;
+    const OvaConfig& config_;
+    LabelSink& sink_;
+    Control& control_;
+    Starter<Rows> starter_;
+    std::int64_t width_;  // n_features + 1, the bias last
+
+    std::vector<Lane> lanes_;
+    std::vector<std::pair<std::int32_t, std::int32_t>> positives_;  // (row, lane), sorted
+    Lanes negative_costs_ = {};                                     // 0 in empty lanes
+    Lanes positive_costs_ = {};
+    std::vector<std::int32_t> active_rows_;  // rows that are active in some lane
+    AlignedVector<Lanes> margins_;
+    AlignedVector<Lanes> along_;      // margins of the step
+    AlignedVector<Lanes> curvatures_;  // c φ''
+    AlignedVector<Lanes> weights_;
+    AlignedVector<Lanes> gradient_;
+    AlignedVector<Lanes> step_;
+    AlignedVector<Lanes> residual_;
+    AlignedVector<Lanes> direction_;
+    AlignedVector<Lanes> product_;
+    AlignedVector<Lanes> preconditioner_;
+    AlignedVector<float> column_;
+};
+
+}  // namespace longtail::linear

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/control.hpp"
+#include "base/views.hpp"
+
+namespace longtail::linear {
+
+// The pruned weights, feature-major: the labels that use feature f are indices[indptr[f]...indptr[f + 1]).
+// Weights are float32, or int8 codes to be multiplied by the label's scale.
+struct OvaIndex {
+    std::int64_t n_labels = 0;
+    std::span<const std::int64_t> indptr;
+    std::span<const std::int32_t> label_ids;
+    std::span<const float> weights;         // empty: codes
+    std::span<const std::int8_t> codes;
+    std::span<const float> scales;          // one per label, with codes
+    std::span<const float> biases;          // one per label
+    std::span<const std::int64_t> counts;   // labels with a count of 0 are never predicted
+};
+
+struct TopLabels {
+    std::vector<std::int32_t> label_ids;  // n_rows × top_k, padded with -1
+    std::vector<float> scores;            // padded with 0
+};
+
+// The exact top_k of every row: all labels are scored.
+TopLabels predict_ova(const OvaIndex& index, const CsrView& x, std::int64_t top_k, int n_threads, Control& control);
+TopLabels predict_ova(const OvaIndex& index, const DenseView& x, std::int64_t top_k, int n_threads, Control& control);
+
+// Throw std::invalid_argument unless the index is one: what is loaded from a file is checked here.
+void check_index(const OvaIndex& index, std::int64_t n_features);
+
+}  // namespace longtail::linear

@@ -1,0 +1,90 @@
+#pragma once
+
+// One-vs-all training: what is minimised, from where, and what comes out.
+//
+// For label l with rows x_i (the constant bias feature appended) and signs y_i, minimise over w (msi-dismec, eq. 3)
+//     L(w) = ½‖w‖² + Σ_i c_i φ(y_i w·x_i),   φ(m) = max(0, 1 - m)²  or  log(1 + exp(-m)),
+// with c_i = C for negatives and C times the label's weight for positives. A label is finished when
+//     ‖∇L(w)‖ ≤ ε₀ · max(1, min(|P|, |N|)) / n · ‖∇L(0)‖                                      (eq. 12 and 13).
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/views.hpp"
+
+namespace longtail::linear {
+
+enum class Loss : int { squared_hinge, logistic };
+enum class StartKind : int { zero, bias, shared, mean_separating, own };
+// When conjugate gradients stop: at a fixed share of the gradient, or as in the paper's code (see newton_lanes.cpp).
+enum class CgRule : int { residual, quadratic };
+
+struct OvaConfig {
+    Loss loss = Loss::squared_hinge;
+    double cost = 1.0;               // C
+    double tolerance = 0.01;         // ε₀
+    float bias = 1.0F;               // value of the appended feature; 0 for none
+    bool regularize_bias = true;
+    float prune_below = 0.01F;
+    bool working_sets = true;        // false: Newton steps over all active rows only, as in the paper
+    int max_iterations = 100;
+    CgRule cg_rule = CgRule::residual;
+    double cg_tolerance = 0.1;
+    bool train_empty = false;        // train labels without positives too (the all-negative label of OvAP)
+    bool keep_history = false;       // per-iteration statistics
+};
+
+// The mean row x̄ (n_features + 1 values, the bias last) and x_i · x̄ of every row: the same for all labels.
+struct OvaMoments {
+    std::span<const float> mean;
+    std::span<const float> mean_margins;
+};
+
+// Where each label begins: w₀ = a·(sum of its positives) + b·shared + its own weights, where the kind fixes a and b.
+struct OvaStart {
+    StartKind kind = StartKind::mean_separating;
+    double positive_margin = 1.0;    // s of eq. 21
+    double negative_margin = -2.0;   // t of eq. 21
+    double bias_weight = -2.0;       // StartKind::bias
+    // StartKind::shared: the weights to begin with (n_features + 1 values, the bias last), and
+    std::span<const float> shared;
+    std::span<const float> shared_margins;  // x_i · shared of every row
+    // own: label-major start weights and biases, one row per label of the range.
+    CsrView own_weights;
+    std::span<const float> own_biases;
+    // Place in the range of the label whose result this label begins with, -1 for `shared`; empty for no tree.
+    std::span<const std::int32_t> parents;
+};
+
+struct OvaLabels {
+    LabelsView positives;                    // label-major: the row ids of each label of the range
+    std::span<const float> positive_weights;  // factor on C for the positives of each label; empty means 1
+};
+
+// One entry per label, in the order of the range.
+struct OvaStatistics {
+    std::vector<std::int32_t> iterations;
+    std::vector<std::int32_t> cg_steps;
+    std::vector<std::int32_t> converged;
+    std::vector<float> seconds;
+    std::vector<double> first_objective;
+    std::vector<double> last_objective;
+    std::vector<double> gradient_ratio;  // ‖∇L(w)‖ / ‖∇L(0)‖ at the end
+    // Histories of all labels behind one another; label l owns [history_indptr[l], history_indptr[l + 1]).
+    std::vector<std::int64_t> history_indptr;
+    std::vector<double> objectives;
+    std::vector<std::int32_t> active_rows;
+    std::vector<float> step_sizes;
+};
+
+// Pruned weights, label-major, and the biases (already multiplied by the bias feature's value).
+struct OvaResult {
+    std::vector<std::int64_t> indptr;
+    std::vector<std::int32_t> feature_ids;
+    std::vector<float> weights;
+    std::vector<float> biases;
+    OvaStatistics statistics;
+};
+
+}  // namespace longtail::linear

@@ -1,0 +1,144 @@
+#pragma once
+
+// The same restricted problem as in gram.hpp, solved in the space of the weights: Newton steps by conjugate gradients
+// whose products walk over the active rows. Cheaper than a Gram matrix when the working set is large or rows are dense.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "base/aligned.hpp"
+#include "linear/gram.hpp"
+#include "linear/problem.hpp"
+
+namespace longtail::linear {
+
+template <class Rows>
+class RowSolver {
+public:
+    RowSolver(const Rows& rows, const OvaConfig& config) : rows_(rows), config_(config) {}
+
+    // Minimise over the rows of `problem`, beginning at `weights` (n_features + 1, the bias weight last), until the
+    // gradient norm of the restricted problem is at most `tolerance`, or `share` of what it was at the beginning.
+    InnerResult solve(Subproblem& problem, float* weights, double tolerance, double share) {
+        const std::int64_t width = rows_.n_features() + 1;
+        for (auto* vector : {&gradient_, &step_, &residual_, &direction_, &product_}) vector->resize(width);
+        InnerResult result;
+        for (std::int64_t i = 0; i < problem.size(); ++i) problem.margins[i] = margin(problem.row_ids[i], weights);
+        for (;;) {
+            set_gradient(problem, weights);
+            result.gradient_norm = std::sqrt(square(gradient_));
+            if (result.newton_steps == 0) tolerance = std::max(tolerance, share * result.gradient_norm);
+            if (result.gradient_norm <= tolerance || result.newton_steps >= kMaxNewtonSteps) return result;
+            result.cg_steps += set_step(problem);
+            ++result.newton_steps;
+            if (!take_step(problem, weights)) return result;
+        }
+    }
+
+private:
+    static constexpr int kMaxNewtonSteps = 60;
+    static constexpr int kMaxCgSteps = 200;
+    static constexpr double kArmijo = 0.01;
+    static constexpr int kMaxHalvings = 20;
+
+    float margin(std::int64_t row, const float* weights) const {
+        return rows_.dot(row, weights) + config_.bias * weights[rows_.n_features()];
+    }
+    void add_row(std::int64_t row, float scale, float* weights) const {
+        rows_.add_to(row, scale, weights);
+        weights[rows_.n_features()] += scale * config_.bias;
+    }
+    static double square(const AlignedVector<float>& vector) { return inner(vector, vector); }
+    static double inner(const AlignedVector<float>& a, const AlignedVector<float>& b) {
+        double total = 0.0;
+        constexpr std::int64_t kPart = 1024;
+        for (std::int64_t i = 0; i < static_cast<std::int64_t>(a.size()); i += kPart)
+            total += dot(a.data() + i, b.data() + i, std::min<std::int64_t>(kPart, a.size() - i));
+        return total;
+    }
+
+    void set_gradient(const Subproblem& problem, const float* weights) {
+        std::copy(weights, weights + gradient_.size(), gradient_.begin());
+        if (!config_.regularize_bias) gradient_.back() = 0.0F;
+        active_.clear();
+        for (std::int64_t i = 0; i < problem.size(); ++i) {
+            if (problem.signs[i] * problem.margins[i] >= 1.0F) continue;
+            active_.push_back(static_cast<std::int32_t>(i));
+            add_row(problem.row_ids[i], -2.0F * problem.costs[i] * (problem.signs[i] - problem.margins[i]),
+                    gradient_.data());
+        }
+    }
+
+    // Solve H p = -g to a share of ‖g‖; leaves p in step_.
+    int set_step(const Subproblem& problem) {
+        std::fill(step_.begin(), step_.end(), 0.0F);
+        for (std::size_t i = 0; i < gradient_.size(); ++i) residual_[i] = -gradient_[i];
+        direction_ = residual_;
+        double norm = square(residual_);
+        const double goal = config_.cg_tolerance * config_.cg_tolerance * norm;
+        int steps = 0;
+        while (norm > goal && steps < kMaxCgSteps) {
+            ++steps;
+            product_ = direction_;
+            if (!config_.regularize_bias) product_.back() = 0.0F;
+            for (const std::int32_t i : active_) {
+                const float along = 2.0F * problem.costs[i] * margin(problem.row_ids[i], direction_.data());
+                add_row(problem.row_ids[i], along, product_.data());
+            }
+            const double curvature = inner(direction_, product_);
+            if (curvature <= 0.0) break;
+            const float length = static_cast<float>(norm / curvature);
+            add_scaled(step_.data(), direction_.data(), length, static_cast<std::int64_t>(step_.size()));
+            add_scaled(residual_.data(), product_.data(), -length, static_cast<std::int64_t>(step_.size()));
+            const double next = square(residual_);
+            const float turn = static_cast<float>(next / norm);
+            for (std::size_t i = 0; i < direction_.size(); ++i) direction_[i] = residual_[i] + turn * direction_[i];
+            norm = next;
+        }
+        return steps;
+    }
+
+    bool take_step(Subproblem& problem, float* weights) {
+        along_.resize(problem.row_ids.size());
+        for (std::int64_t i = 0; i < problem.size(); ++i) along_[i] = margin(problem.row_ids[i], step_.data());
+        double cross = 0.0;
+        double length = 0.0;
+        for (std::size_t i = 0; i < step_.size() - (config_.regularize_bias ? 0 : 1); ++i) {
+            cross += static_cast<double>(weights[i]) * step_[i];
+            length += static_cast<double>(step_[i]) * step_[i];
+        }
+        const double slope = inner(gradient_, step_);
+        const auto loss = [&](float share) {
+            double total = 0.0;
+            for (std::int64_t i = 0; i < problem.size(); ++i) {
+                const float gap = 1.0F - problem.signs[i] * (problem.margins[i] + share * along_[i]);
+                total += gap > 0.0F ? static_cast<double>(problem.costs[i] * gap * gap) : 0.0;
+            }
+            return total;
+        };
+        const double before = loss(0.0F);
+        float share = 1.0F;
+        for (int halving = 0; halving <= kMaxHalvings; ++halving, share *= 0.5F) {
+            const double change = share * cross + 0.5 * share * share * length + loss(share) - before;
+            if (change > kArmijo * share * slope) continue;
+            add_scaled(weights, step_.data(), share, static_cast<std::int64_t>(step_.size()));
+            add_scaled(problem.margins.data(), along_.data(), share, problem.size());
+            return true;
+        }
+        return false;
+    }
+
+    const Rows& rows_;
+    const OvaConfig& config_;
+    std::vector<std::int32_t> active_;
+    AlignedVector<float> gradient_;
+    AlignedVector<float> step_;
+    AlignedVector<float> residual_;
+    AlignedVector<float> direction_;
+    AlignedVector<float> product_;
+    AlignedVector<float> along_;
+};
+
+}  // namespace longtail::linear

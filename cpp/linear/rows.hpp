@@ -1,0 +1,180 @@
+#pragma once
+
+// Sparse and dense rows behind one set of names, so that each solver is written once. The constant bias feature is
+// not part of a row: solvers keep its weight apart.
+
+#include <cstdint>
+
+#include "base/views.hpp"
+#include "linear/lanes.hpp"
+
+namespace longtail::linear {
+
+// Hides a loop counter from the vectoriser. Compilers build the gathers of a sparse dot product out of single inserts,
+// which takes twice as long as plain scalar code (measured: 0.83 against 0.44 ns per entry).
+inline void keep_scalar(std::int64_t& counter) {
+#if defined(__GNUC__)
+    __asm__ volatile("" : "+r"(counter));
+#else
+    (void)counter;
+#endif
+}
+
+class SparseRows {
+public:
+    static constexpr bool kSparse = true;
+
+    explicit SparseRows(const CsrView& view) : view_(view) {}
+    std::int64_t n_rows() const { return view_.n_rows; }
+    std::int64_t n_features() const { return view_.n_cols; }
+    std::int64_t size(std::int64_t row) const { return view_.row_size(row); }
+    std::int64_t n_stored() const { return view_.indptr[view_.n_rows]; }
+
+    float dot(std::int64_t row, const float* weights) const {
+        const std::int32_t* indices = view_.indices.data();
+        const float* values = view_.values.data();
+        const std::int64_t end = view_.indptr[row + 1];
+        std::int64_t i = view_.indptr[row];
+        float sum0 = 0.0F;
+        float sum1 = 0.0F;
+        float sum2 = 0.0F;
+        float sum3 = 0.0F;
+        for (; i + 4 <= end; i += 4) {
+            keep_scalar(i);
+            sum0 += values[i] * weights[indices[i]];
+            sum1 += values[i + 1] * weights[indices[i + 1]];
+            sum2 += values[i + 2] * weights[indices[i + 2]];
+            sum3 += values[i + 3] * weights[indices[i + 3]];
+        }
+        for (; i < end; ++i) {
+            keep_scalar(i);
+            sum0 += values[i] * weights[indices[i]];
+        }
+        return (sum0 + sum1) + (sum2 + sum3);
+    }
+
+    template <class Real>
+    void add_to(std::int64_t row, Real scale, Real* weights) const {
+        const std::int32_t* indices = view_.indices.data();
+        const float* values = view_.values.data();
+        const std::int64_t end = view_.indptr[row + 1];
+        std::int64_t i = view_.indptr[row];
+        // Four at a time: the features of a row are distinct, which the compiler cannot know.
+        for (; i + 4 <= end; i += 4) {
+            keep_scalar(i);
+            Real* const at0 = weights + indices[i];
+            Real* const at1 = weights + indices[i + 1];
+            Real* const at2 = weights + indices[i + 2];
+            Real* const at3 = weights + indices[i + 3];
+            const Real sum0 = *at0 + scale * static_cast<Real>(values[i]);
+            const Real sum1 = *at1 + scale * static_cast<Real>(values[i + 1]);
+            const Real sum2 = *at2 + scale * static_cast<Real>(values[i + 2]);
+            const Real sum3 = *at3 + scale * static_cast<Real>(values[i + 3]);
+            *at0 = sum0;
+            *at1 = sum1;
+            *at2 = sum2;
+            *at3 = sum3;
+        }
+        for (; i < end; ++i) weights[indices[i]] += scale * static_cast<Real>(values[i]);
+    }
+
+    // visit(feature, value) for the stored entries of a row, features increasing.
+    template <class Visit>
+    void for_each(std::int64_t row, Visit&& visit) const {
+        const std::int64_t end = view_.indptr[row + 1];
+        for (std::int64_t i = view_.indptr[row]; i < end; ++i) visit(view_.indices[i], view_.values[i]);
+    }
+
+    // out[block] += row · weights, for kBlocks * kLanes labels at once; weights[feature * kBlocks + block].
+    template <int kBlocks>
+    void lane_dots(std::int64_t row, const Lanes* weights, Lanes* out) const {
+        const std::int32_t* indices = view_.indices.data();
+        const float* values = view_.values.data();
+        const std::int64_t end = view_.indptr[row + 1];
+        std::int64_t i = view_.indptr[row];
+        Lanes even[kBlocks];
+        Lanes odd[kBlocks];
+        for (int block = 0; block < kBlocks; ++block) {
+            even[block] = out[block];
+            odd[block] = Lanes{};
+        }
+        for (; i + 4 <= end; i += 4) {
+            const Lanes* at[4];
+            for (int part = 0; part < 4; ++part)
+                at[part] = weights + static_cast<std::int64_t>(indices[i + part]) * kBlocks;
+            for (int block = 0; block < kBlocks; ++block) {
+                even[block] += values[i] * at[0][block];
+                odd[block] += values[i + 1] * at[1][block];
+                even[block] += values[i + 2] * at[2][block];
+                odd[block] += values[i + 3] * at[3][block];
+            }
+        }
+        for (; i < end; ++i)
+            for (int block = 0; block < kBlocks; ++block)
+                even[block] += values[i] * weights[static_cast<std::int64_t>(indices[i]) * kBlocks + block];
+        for (int block = 0; block < kBlocks; ++block) out[block] = even[block] + odd[block];
+    }
+
+    // weights[feature] += scale * value in every lane.
+    void lane_add(std::int64_t row, const Lanes& scale, Lanes* weights) const {
+        const std::int64_t end = view_.indptr[row + 1];
+        for (std::int64_t i = view_.indptr[row]; i < end; ++i)
+            weights[view_.indices[i]] += scale * view_.values[i];
+    }
+
+private:
+    CsrView view_;
+};
+
+class DenseRows {
+public:
+    static constexpr bool kSparse = false;
+
+    explicit DenseRows(const DenseView& view) : view_(view) {}
+    std::int64_t n_rows() const { return view_.n_rows; }
+    std::int64_t n_features() const { return view_.n_cols; }
+    std::int64_t size(std::int64_t) const { return view_.n_cols; }
+    std::int64_t n_stored() const { return view_.n_rows * view_.n_cols; }
+
+    float dot(std::int64_t row, const float* weights) const {
+        return linear::dot(view_.values.data() + row * view_.n_cols, weights, view_.n_cols);
+    }
+    template <class Real>
+    void add_to(std::int64_t row, Real scale, Real* weights) const {
+        const float* values = view_.values.data() + row * view_.n_cols;
+        for (std::int64_t i = 0; i < view_.n_cols; ++i) weights[i] += scale * static_cast<Real>(values[i]);
+    }
+    template <class Visit>
+    void for_each(std::int64_t row, Visit&& visit) const {
+        const float* values = view_.values.data() + row * view_.n_cols;
+        for (std::int64_t i = 0; i < view_.n_cols; ++i) visit(static_cast<std::int32_t>(i), values[i]);
+    }
+    template <int kBlocks>
+    void lane_dots(std::int64_t row, const Lanes* weights, Lanes* out) const {
+        const float* values = view_.values.data() + row * view_.n_cols;
+        Lanes even[kBlocks];
+        Lanes odd[kBlocks];
+        for (int block = 0; block < kBlocks; ++block) {
+            even[block] = out[block];
+            odd[block] = Lanes{};
+        }
+        std::int64_t i = 0;
+        for (; i + 2 <= view_.n_cols; i += 2)
+            for (int block = 0; block < kBlocks; ++block) {
+                even[block] += values[i] * weights[i * kBlocks + block];
+                odd[block] += values[i + 1] * weights[(i + 1) * kBlocks + block];
+            }
+        if (i < view_.n_cols)
+            for (int block = 0; block < kBlocks; ++block) even[block] += values[i] * weights[i * kBlocks + block];
+        for (int block = 0; block < kBlocks; ++block) out[block] = even[block] + odd[block];
+    }
+    void lane_add(std::int64_t row, const Lanes& scale, Lanes* weights) const {
+        const float* values = view_.values.data() + row * view_.n_cols;
+        for (std::int64_t i = 0; i < view_.n_cols; ++i) weights[i] += scale * values[i];
+    }
+
+private:
+    DenseView view_;
+};
+
+}  // namespace longtail::linear

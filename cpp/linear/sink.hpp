@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "linear/problem.hpp"
+
+namespace longtail::linear {
+
+struct Iteration {
+    double objective;
+    std::int32_t active_rows;
+    float step_size;
+};
+
+// What is known about one label when it is finished.
+struct LabelRecord {
+    std::int32_t iterations = 0;
+    std::int32_t cg_steps = 0;
+    bool converged = true;
+    double seconds = 0.0;
+    double first_objective = 0.0;
+    double last_objective = 0.0;
+    double gradient_ratio = 0.0;
+    std::vector<Iteration> history;
+};
+
+// Takes finished labels in any order and lays them out in the order of the range. Prunes on the way in.
+class LabelSink {
+public:
+    LabelSink(std::int64_t n_labels, const OvaConfig& config)
+        : config_(config), feature_ids_(n_labels), weights_(n_labels), biases_(n_labels, 0.0F), records_(n_labels) {}
+
+    // `weights` has n_features entries and the bias weight behind them.
+    void put(std::int64_t label, const float* weights, std::int64_t n_features, LabelRecord record) {
+        std::size_t n_kept = 0;
+        for (std::int64_t f = 0; f < n_features; ++f) n_kept += keeps(weights[f]) ? 1 : 0;
+        feature_ids_[label].reserve(n_kept);
+        weights_[label].reserve(n_kept);
+        for (std::int64_t f = 0; f < n_features; ++f) {
+            if (!keeps(weights[f])) continue;
+            feature_ids_[label].push_back(static_cast<std::int32_t>(f));
+            weights_[label].push_back(weights[f]);
+        }
+        biases_[label] = weights[n_features] * config_.bias;
+        records_[label] = std::move(record);
+    }
+
+    // The pruned weights of a finished label, which its children in a tree begin with.
+    const std::vector<std::int32_t>& feature_ids(std::int64_t label) const { return feature_ids_[label]; }
+    const std::vector<float>& weights(std::int64_t label) const { return weights_[label]; }
+    float bias(std::int64_t label) const { return biases_[label]; }
+
+    OvaResult finish();
+
+private:
+    bool keeps(float weight) const { return weight != 0.0F && std::abs(weight) >= config_.prune_below; }
+
+    const OvaConfig& config_;
+    std::vector<std::vector<std::int32_t>> feature_ids_;
+    std::vector<std::vector<float>> weights_;
+    std::vector<float> biases_;
+    std::vector<LabelRecord> records_;
+};
+
+}  // namespace longtail::linear

@@ -1,0 +1,233 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/control.hpp"
+#include "base/random.hpp"
+#include "linear/gram.hpp"
+#include "linear/losses.hpp"
+#include "linear/predict_ova.hpp"
+#include "linear/row_newton.hpp"
+#include "linear/rows.hpp"
+#include "linear/starts.hpp"
+#include "linear/train_ova.hpp"
+
+using namespace longtail;
+using namespace longtail::linear;
+
+namespace {
+
+struct Csr {
+    std::vector<std::int64_t> indptr{0};
+    std::vector<std::int32_t> indices;
+    std::vector<float> values;
+    std::int64_t n_cols = 0;
+    CsrView view() const { return {static_cast<std::int64_t>(indptr.size()) - 1, n_cols, indptr, indices, values}; }
+};
+
+Csr random_rows(std::int64_t n_rows, std::int32_t n_cols, double density, std::uint64_t seed) {
+    Random random(seed, 0);
+    Csr out;
+    out.n_cols = n_cols;
+    for (std::int64_t row = 0; row < n_rows; ++row) {
+        for (std::int32_t col = 0; col < n_cols; ++col)
+            if (random.uniform() < density) {
+                out.indices.push_back(col);
+                out.values.push_back(static_cast<float>(random.normal()));
+            }
+        out.indptr.push_back(static_cast<std::int64_t>(out.indices.size()));
+    }
+    return out;
+}
+
+std::vector<double> densify(const Csr& csr, std::int64_t row, double bias) {
+    std::vector<double> out(static_cast<std::size_t>(csr.n_cols) + 1, 0.0);
+    for (std::int64_t i = csr.indptr[row]; i < csr.indptr[row + 1]; ++i) out[csr.indices[i]] = csr.values[i];
+    out.back() = bias;
+    return out;
+}
+
+double naive_dot(const std::vector<double>& a, const std::vector<double>& b) {
+    double total = 0.0;
+    for (std::size_t i = 0; i < a.size(); ++i) total += a[i] * b[i];
+    return total;
+}
+
+template <class Function>
+double lane(Function&& function, double z) {
+    return function(Lanes{} + static_cast<float>(z))[3];
+}
+
+Subproblem make_problem(const Csr& csr, std::int64_t n_positives) {
+    Subproblem problem;
+    for (std::int32_t row = 0; row < static_cast<std::int32_t>(csr.indptr.size()) - 1; ++row)
+        problem.append(row, row < n_positives ? 1.0F : -1.0F, row < n_positives ? 2.0F : 0.5F, 0.0F);
+    return problem;
+}
+
+// ½‖w‖² + Σ c max(0, 1 - y·w·x)² in float64.
+double naive_objective(const Csr& csr, const Subproblem& problem, const std::vector<double>& w, double bias) {
+    double total = 0.5 * naive_dot(w, w);
+    for (std::int64_t i = 0; i < problem.size(); ++i) {
+        const double gap = 1.0 - problem.signs[i] * naive_dot(densify(csr, problem.row_ids[i], bias), w);
+        if (gap > 0.0) total += problem.costs[i] * gap * gap;
+    }
+    return total;
+}
+
+}  // namespace
+
+TEST_CASE("the lanes' exp and log are right to float32") {
+    for (double x = 0.0; x < 80.0; x += 0.37) {
+        CHECK(lane(exp_minus, x) == doctest::Approx(std::exp(-x)).epsilon(2e-6));
+    }
+    for (double u = 0.0; u <= 1.0; u += 0.01)
+        CHECK(lane(log_one_plus, u) == doctest::Approx(std::log1p(u)).epsilon(1e-6));
+}
+
+TEST_CASE_TEMPLATE("slope and curvature of a loss are its finite differences", Loss, SquaredHinge, Logistic) {
+    for (double z = -4.05; z < 6.0; z += 0.1) {
+        if (std::abs(z - 1.0) < 0.06) continue;  // the squared hinge bends there
+        const double h = 0.02;
+        const double slope = (lane(Loss::value, z + h) - lane(Loss::value, z - h)) / (2 * h);
+        CHECK(lane(Loss::slope, z) == doctest::Approx(slope).epsilon(2e-3));
+        const double bend = (lane(Loss::slope, z + h) - lane(Loss::slope, z - h)) / (2 * h);
+        CHECK(lane(Loss::curvature, z) == doctest::Approx(bend).epsilon(2e-3));
+    }
+}
+
+TEST_CASE("row kernels agree with the naive ones, sparse and dense") {
+    const Csr csr = random_rows(40, 37, 0.3, 1);
+    std::vector<float> dense_values;
+    for (std::int64_t row = 0; row < 40; ++row)
+        for (std::int64_t col = 0; col < 37; ++col) dense_values.push_back(static_cast<float>(densify(csr, row, 0.0)[col]));
+    const SparseRows sparse(csr.view());
+    const DenseRows dense(DenseView{40, 37, dense_values});
+    Random random(2, 0);
+    std::vector<float> weights(37);
+    AlignedVector<Lanes> lanes(37 * 2);
+    for (int col = 0; col < 37; ++col) {
+        weights[col] = static_cast<float>(random.normal());
+        for (int at = 0; at < kLanes; ++at) {
+            lanes[col * 2][at] = weights[col];
+            lanes[col * 2 + 1][at] = 2.0F * weights[col];
+        }
+    }
+    for (std::int64_t row = 0; row < 40; ++row) {
+        double expected = 0.0;
+        for (int col = 0; col < 37; ++col) expected += densify(csr, row, 0.0)[col] * weights[col];
+        CHECK(sparse.dot(row, weights.data()) == doctest::Approx(expected).epsilon(1e-4));
+        CHECK(dense.dot(row, weights.data()) == doctest::Approx(expected).epsilon(1e-4));
+        Lanes out[2] = {Lanes{} + 1.0F, Lanes{}};
+        sparse.lane_dots<2>(row, lanes.data(), out);
+        CHECK(out[0][5] == doctest::Approx(1.0 + expected).epsilon(1e-4));
+        CHECK(out[1][5] == doctest::Approx(2.0 * expected).epsilon(1e-4));
+        Lanes from_dense[2] = {Lanes{} + 1.0F, Lanes{}};
+        dense.lane_dots<2>(row, lanes.data(), from_dense);
+        CHECK(from_dense[1][9] == doctest::Approx(2.0 * expected).epsilon(1e-4));
+        std::vector<double> sum_sparse(37, 1.0);
+        std::vector<double> sum_dense(37, 1.0);
+        sparse.add_to(row, 3.0, sum_sparse.data());
+        dense.add_to(row, 3.0, sum_dense.data());
+        for (int col = 0; col < 37; ++col) {
+            CHECK(sum_sparse[col] == doctest::Approx(1.0 + 3.0 * densify(csr, row, 0.0)[col]));
+            CHECK(sum_dense[col] == sum_sparse[col]);
+        }
+    }
+}
+
+TEST_CASE("a Gram matrix holds the products of its rows, however it has grown") {
+    const Csr csr = random_rows(90, 50, 0.2, 3);
+    const SparseRows rows(csr.view());
+    AlignedVector<Lanes> scatter(50, Lanes{});
+    GramMatrix gram;
+    std::vector<std::int32_t> row_ids;
+    for (const std::size_t size : {std::size_t{5}, std::size_t{40}, std::size_t{41}, std::size_t{90}}) {
+        while (row_ids.size() < size) row_ids.push_back(static_cast<std::int32_t>((row_ids.size() * 37) % 90));
+        gram.extend(rows, row_ids, 0.5F, scatter.data());
+        REQUIRE(gram.size() == static_cast<std::int64_t>(size));
+        for (std::size_t i = 0; i < size; ++i)
+            for (std::size_t j = 0; j < size; ++j) {
+                const double expected = naive_dot(densify(csr, row_ids[i], 0.5), densify(csr, row_ids[j], 0.5));
+                CHECK(gram.row(static_cast<std::int64_t>(i))[j] == doctest::Approx(expected).epsilon(1e-4));
+            }
+    }
+    for (const Lanes& entry : scatter)
+        for (int at = 0; at < kLanes; ++at) REQUIRE(entry[at] == 0.0F);
+}
+
+TEST_CASE("solving by Gram matrix and by rows leads to the same minimum") {
+    const Csr csr = random_rows(120, 60, 0.2, 4);
+    const SparseRows rows(csr.view());
+    OvaConfig config;
+    config.bias = 1.0F;
+    for (const std::int64_t n_positives : {std::int64_t{1}, std::int64_t{10}, std::int64_t{60}}) {
+        Subproblem by_gram = make_problem(csr, n_positives);
+        AlignedVector<Lanes> scatter(60, Lanes{});
+        by_gram.gram.extend(rows, by_gram.row_ids, config.bias, scatter.data());
+        const InnerResult inner = GramSolver().solve(by_gram, 1e-3, 0.0, true);
+        CHECK(inner.gradient_norm <= 1e-3);
+        std::vector<double> w(61, 0.0);
+        for (std::int64_t i = 0; i < by_gram.size(); ++i)
+            for (std::size_t f = 0; f < 61; ++f) w[f] += by_gram.betas[i] * densify(csr, i, 1.0)[f];
+
+        Subproblem by_rows = make_problem(csr, n_positives);
+        std::vector<float> weights(61, 0.0F);
+        RowSolver<SparseRows> solver(rows, config);
+        CHECK(solver.solve(by_rows, weights.data(), 1e-3, 0.0).gradient_norm <= 1e-3);
+        const std::vector<double> other(weights.begin(), weights.end());
+        const double objective = naive_objective(csr, by_gram, w, 1.0);
+        CHECK(objective == doctest::Approx(naive_objective(csr, by_gram, other, 1.0)).epsilon(1e-5));
+        // No direction leads further down.
+        Random random(5, 0);
+        for (int trial = 0; trial < 20; ++trial) {
+            std::vector<double> moved = w;
+            for (double& entry : moved) entry += 0.01 * random.normal();
+            CHECK(naive_objective(csr, by_gram, moved, 1.0) >= objective - 1e-4);
+        }
+    }
+}
+
+TEST_CASE("the mean-separating start meets its two conditions, also in the degenerate cases") {
+    const MeanSeparation usual = separate_means(1.5, 1.1, 1.2, 0.01, 1.0, -2.0);
+    CHECK(usual.u * 1.5 + usual.v * 1.1 == doctest::Approx(1.0));
+    const double x_margin = usual.u * 1.1 + usual.v * 1.2;  // of the mean of all rows: (|N|t + |P|s) / n
+    CHECK(x_margin == doctest::Approx(0.99 * -2.0 + 0.01 * 1.0));
+    const MeanSeparation parallel = separate_means(4.0, 2.0, 1.0, 0.1, 1.0, -2.0);
+    CHECK(parallel.u == 0.0);
+    CHECK(parallel.v == 0.0);
+    const MeanSeparation orthogonal = separate_means(2.0, 0.0, 3.0, 0.1, 1.0, -2.0);
+    CHECK(orthogonal.u == doctest::Approx(0.5));
+    CHECK(orthogonal.v == doctest::Approx((0.9 * -2.0 + 0.1) / 3.0));
+}
+
+TEST_CASE("training stops when it is told to") {
+    const Csr csr = random_rows(50, 20, 0.3, 6);
+    const std::vector<std::int64_t> indptr{0, 2};
+    const std::vector<std::int32_t> row_ids{3, 4};
+    const SparseRows rows(csr.view());
+    const std::vector<float> mean = mean_row(rows, 1.0F);
+    const std::vector<float> margins = row_margins(rows, mean, 1.0F);
+    Control control;
+    control.cancel();
+    const OvaLabels labels{{1, 50, indptr, row_ids}, {}};
+    const OvaMoments moments{mean, margins};
+    CHECK_THROWS_AS(train_ova(rows, labels, moments, {}, {}, control), Cancelled);
+}
+
+TEST_CASE("an index from a file is refused unless it is one") {
+    const std::vector<std::int64_t> indptr{0, 2, 3};
+    std::vector<std::int32_t> label_ids{0, 1, 1};
+    const std::vector<float> weights{1.0F, 2.0F, 3.0F};
+    const std::vector<float> biases{0.0F, 0.5F};
+    const std::vector<std::int64_t> counts{1, 1};
+    OvaIndex index{2, indptr, label_ids, weights, {}, {}, biases, counts};
+    CHECK_NOTHROW(check_index(index, 2));
+    CHECK_THROWS_AS(check_index(index, 3), std::invalid_argument);
+    label_ids[1] = 0;
+    CHECK_THROWS_AS(check_index(index, 2), std::invalid_argument);
+    label_ids[1] = 2;
+    CHECK_THROWS_AS(check_index(index, 2), std::invalid_argument);
+}

@@ -1,0 +1,90 @@
+"""What a fit will take, from a probe of a few labels of each frequency."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail import _core
+from longtail.dismec.training import train_label_range
+from longtail.execution import Arrays
+
+_LABELS_PER_STRATUM = 24
+_MAX_PROBE_SECONDS = 20.0
+# Scratch of one thread: 32 lanes of weights and sixteen of a scatter for each feature, Gram matrices and lists.
+_SCRATCH_BYTES_PER_FEATURE = 256
+_SCRATCH_BYTES = 60 << 20
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a fit is expected to take.
+
+    Attributes
+    ----------
+    seconds : float, wall-clock time with the threads asked for
+    cpu_seconds : float, over all threads
+    memory_bytes : int, peak of what fit allocates, the model included, without X and Y
+    model_bytes : int, size of the fitted arrays
+    probe_seconds : float, what the probe took
+    """
+
+    seconds: float
+    cpu_seconds: float
+    memory_bytes: int
+    model_bytes: int
+    probe_seconds: float
+
+
+def probe(arrays: Arrays, params: dict[str, Any], n_jobs: int, *, int8: bool) -> Estimate:
+    """Train some labels of each frequency (1, 2-3, 4-7, … positives) and scale up."""
+    begin = time.perf_counter()
+    counts = np.diff(arrays["y_indptr"])
+    strata = np.floor(np.log2(np.maximum(counts, 1))).astype(int)
+    cpu_seconds, n_weights = 0.0, 0.0
+    # The rarest labels first: there are most of them. What the clock no longer allows is guessed from the last.
+    per_label, weights_per_label = 0.0, 0.0
+    for stratum in np.unique(strata[counts > 0]):
+        label_ids = np.flatnonzero((strata == stratum) & (counts > 0))
+        if time.perf_counter() - begin < _MAX_PROBE_SECONDS:
+            chosen = label_ids[np.linspace(0, len(label_ids) - 1, min(len(label_ids), _LABELS_PER_STRATUM)).astype(int)]
+            per_label, weights_per_label = _train_sample(arrays, params, chosen)
+        else:
+            per_label, weights_per_label = 2 * per_label, 1.5 * weights_per_label
+        cpu_seconds += per_label * len(label_ids)
+        n_weights += weights_per_label * len(label_ids)
+    n_features = int(params["n_features"])
+    weight_bytes = 5 if int8 else 8
+    model_bytes = int(n_weights * weight_bytes) + 8 * (n_features + 1) + 20 * len(counts)
+    scratch = n_jobs * (_SCRATCH_BYTES_PER_FEATURE * n_features + _SCRATCH_BYTES)
+    n_rows = len(arrays["mean_margins"])
+    if params["loss"] == "logistic" or params["start"] == "zero" or not params["working_sets"]:
+        scratch += n_jobs * (3 * 64 * n_rows + 7 * 64 * n_features)
+    label_bytes = arrays["y_indptr"].nbytes + arrays["y_row_ids"].nbytes
+    # Shards (8 bytes a weight) and the index made of them are alive together.
+    memory_bytes = scratch + int(n_weights * 8) + model_bytes + label_bytes + 8 * (n_rows + n_features)
+    return Estimate(
+        seconds=cpu_seconds / n_jobs,
+        cpu_seconds=cpu_seconds,
+        memory_bytes=memory_bytes,
+        model_bytes=model_bytes,
+        probe_seconds=time.perf_counter() - begin,
+    )
+
+
+def _train_sample(arrays: Arrays, params: dict[str, Any], label_ids: NDArray[Any]) -> tuple[float, float]:
+    """Train a few labels; return seconds and weights per label as in a full run, where every lane is taken."""
+    indptr = arrays["y_indptr"]
+    columns = [arrays["y_row_ids"][indptr[i] : indptr[i + 1]] for i in label_ids]
+    repeats = max(1, 32 // len(label_ids))  # a pass costs the same for one label as for 32
+    sample = {name: value for name, value in arrays.items() if name not in ("label_order", "label_parents")}
+    sample["y_row_ids"] = np.concatenate(columns * repeats)
+    sample["y_indptr"] = np.concatenate([[0], np.cumsum([len(c) for c in columns] * repeats)]).astype(np.int64)
+    if "positive_weights" in arrays:
+        sample["positive_weights"] = np.tile(arrays["positive_weights"][label_ids], repeats)
+    shard = train_label_range(sample, params | {"keep_statistics": True}, 0, _core.Control())
+    return float(shard["seconds"].mean()), len(shard["weights"]) / (len(label_ids) * repeats)

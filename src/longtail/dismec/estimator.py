@@ -1,0 +1,425 @@
+"""The DiSMEC estimator: parameters, runs, growing and shrinking a fitted model, prediction."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from longtail import _core, _rules
+from longtail._arrays import ArraySpec
+from longtail._base import XMCClassifier
+from longtail._matrices import Matrix, labels_from
+from longtail._progress import Progress
+from longtail._rules import Bool, Choice, Int, Nothing, Real, Rule
+from longtail._threads import resolve_n_jobs
+from longtail._topk import TopK
+from longtail.dismec import touched, training
+from longtail.dismec.estimate import Estimate, probe
+from longtail.dismec.index import WeightIndex, append_labels, drop_labels, merge_shards
+from longtail.dismec.label_tree import label_tree
+from longtail.execution import Executor, Run, Shard
+from longtail.propensity import PropensityModel
+
+_START_MARGINS = {"squared_hinge": -2.0, "logistic": -3.0}  # t of the paper, section 4 and 5
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DiSMEC(XMCClassifier):
+    """Train one linear classifier for each label, exactly (DiSMEC++; Schultheis and Babbar 2022).
+
+    Each label minimises ½‖w‖² + Σ cost·loss(y·w·x) until the gradient is small (eq. 12 and 13 of the paper); weights
+    below `prune_below` are dropped. Labels are trained thirty-two at a time on working sets of rows; the result of a
+    label depends on its own column only. Rows of unit length give the best results on text.
+
+    Memory: the data, the model (8 bytes a weight, 5 with int8), and per thread about 256 bytes a feature and 50 MB.
+
+    Parameters
+    ----------
+    loss : "squared_hinge" or "logistic", default "squared_hinge"
+    cost : float, default 1.0
+        The paper's C: how much the losses count against ‖w‖².
+    tolerance : float, default 0.01
+        The paper's ε₀ (eq. 13).
+    start : "msi", "zero", "bias", "ovap", "ovap++" or "auto", default "msi"
+        Where training begins; it changes the time, not the result. "msi" separates the means of positives and
+        negatives, "ovap" begins with the weights of a label that no row carries, "ovap++" with those of the most
+        similar label trained before. "auto" takes "zero" for dense rows with frequent labels, else "msi".
+    positive_margin, negative_margin : float, default 1.0 and None
+        msi's s and t: the margins of the two means; None means -2 (-3 for the logistic loss).
+    start_bias : float, default -2.0
+        The bias that start "bias" begins with.
+    strict_ovap : bool, default False
+        Train the "ovap" weights to the same precision as any label, not only until ε₀.
+    bias : float, default 1.0
+        Value of the constant feature; 0 for none.
+    regularize_bias : bool, default True
+        Count the bias weight in ‖w‖², as LIBLINEAR's LinearSVC does; the paper's code does not.
+    prune_below : float, default 0.01
+        Weights of smaller size are dropped from the model.
+    weight_type : "float32" or "int8", default "float32"
+        int8 keeps one byte a weight, scaled by label; costs less than 0.1 points of precision.
+    positive_weights : None, "propensity" or "unbiased", default None
+        Weigh the positives of each label by 1/p, or by 2/p - 1, the convex surrogate of the unbiased loss; p is the
+        label's propensity, with `propensity_a` and `propensity_b` (default 0.55 and 1.5).
+    solver : "auto" or "newton", default "auto"
+        "auto" trains on working sets where it can; "newton" always takes Newton steps over all active rows, as the
+        paper does.
+    cg_rule : "residual" or "quadratic", default "residual"
+        When conjugate gradients stop in Newton steps over all rows: at `cg_tolerance` times the gradient, or by the
+        paper's code's rule.
+    cg_tolerance : float, default 0.1
+    max_iterations : int, default 100
+        Newton steps, or rounds of the working set; labels that need more are counted in `n_unconverged_`.
+    keep_statistics : bool, default False
+        Keep per-label statistics of the training in `statistics_`.
+    n_jobs : int or None, default None
+        Threads; None means all that may be used.
+    random_state : int, default 0
+        Accepted like everywhere; nothing here is random.
+
+    Attributes
+    ----------
+    index_indptr_, index_label_ids_, index_weights_, index_codes_, label_scales_, biases_ : arrays
+        The model, feature-major: docs/dismec.md draws it.
+    n_unconverged_ : int
+        Labels that ended before the stopping rule was met.
+    statistics_ : dict of arrays
+        With `keep_statistics`: iterations, cg_steps, converged, seconds, first_objective, last_objective and
+        gradient_ratio for each label, and the histories objectives, active_rows, step_sizes, where label l owns
+        [history_indptr[l], history_indptr[l + 1]).
+
+    Examples
+    --------
+    >>> import numpy as np, longtail as lt
+    >>> X = np.array([[1, 0], [0.9, 0.1], [0, 1]], dtype=np.float32)
+    >>> Y = np.array([[1, 0], [1, 0], [0, 1]])
+    >>> lt.DiSMEC(n_jobs=1).fit(X, Y).predict_top_k(X, top_k=1).label_ids.ravel()
+    array([0, 0, 1], dtype=int32)
+    """
+
+    loss: str = "squared_hinge"
+    cost: float = 1.0
+    tolerance: float = 0.01
+    start: str = "msi"
+    positive_margin: float = 1.0
+    negative_margin: float | None = None
+    start_bias: float = -2.0
+    strict_ovap: bool = False
+    bias: float = 1.0
+    regularize_bias: bool = True
+    prune_below: float = 0.01
+    weight_type: str = "float32"
+    positive_weights: str | None = None
+    propensity_a: float = 0.55
+    propensity_b: float = 1.5
+    solver: str = "auto"
+    cg_rule: str = "residual"
+    cg_tolerance: float = 0.1
+    max_iterations: int = 100
+    keep_statistics: bool = False
+
+    _rules: ClassVar[dict[str, tuple[Rule, ...]]] = {
+        "loss": (Choice("squared_hinge", "logistic"),),
+        "cost": (Real(0, above=True),),
+        "tolerance": (Real(0, above=True),),
+        "start": (Choice("msi", "zero", "bias", "ovap", "ovap++", "auto"),),
+        "positive_margin": (Real(),),
+        "negative_margin": (Real(), Nothing()),
+        "start_bias": (Real(),),
+        "strict_ovap": (Bool(),),
+        "bias": (Real(0),),
+        "regularize_bias": (Bool(),),
+        "prune_below": (Real(0),),
+        "weight_type": (Choice("float32", "int8"),),
+        "positive_weights": (Choice("propensity", "unbiased"), Nothing()),
+        "propensity_a": (Real(0),),
+        "propensity_b": (Real(0, above=True),),
+        "solver": (Choice("auto", "newton"),),
+        "cg_rule": (Choice("residual", "quadratic"),),
+        "cg_tolerance": (Real(0, 1, above=True),),
+        "max_iterations": (Int(1),),
+        "keep_statistics": (Bool(),),
+    }
+    _state: ClassVar[dict[str, ArraySpec]] = {
+        "index_indptr_": ArraySpec(np.int64, ndim=1, min=0),
+        "index_label_ids_": ArraySpec(np.int32, ndim=1, min=0),
+        "index_weights_": ArraySpec(np.float32, ndim=1, finite=True),
+        "index_codes_": ArraySpec(np.int8, ndim=1),
+        "label_scales_": ArraySpec(np.float32, ndim=1, finite=True, min=0),
+        "biases_": ArraySpec(np.float32, ndim=1, finite=True),
+        "label_prints_": ArraySpec(np.int64, ndim=1),
+    }
+    _scalars: ClassVar[dict[str, tuple[Rule, ...]]] = {"n_unconverged_": (Int(0),)}
+    _threshold: ClassVar[float] = 0.0
+
+    index_indptr_: NDArray[np.int64] = field(init=False)
+    index_label_ids_: NDArray[np.int32] = field(init=False)
+    index_weights_: NDArray[np.float32] = field(init=False)
+    index_codes_: NDArray[np.int8] = field(init=False)
+    label_scales_: NDArray[np.float32] = field(init=False)
+    biases_: NDArray[np.float32] = field(init=False)
+    label_prints_: NDArray[np.int64] = field(init=False)
+    n_unconverged_: int = field(init=False)
+    statistics_: dict[str, NDArray[Any]] = field(init=False)
+
+    # ---- training ---------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        warm_start_from: DiSMEC | None = None,
+        executor: str | Executor | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: Progress = None,
+    ) -> Self:
+        """Learn from rows and their labels; see the base class for X, y, executor, checkpoint and progress.
+
+        Parameters
+        ----------
+        warm_start_from : fitted DiSMEC, optional
+            Labels whose rows and parameters are those of that model are copied from it, byte for byte; the others
+            begin with its weights (new labels with `start`). Labels are matched by id.
+        """
+        if warm_start_from is not None:
+            warm_start_from._check_fitted()
+        self._warm = warm_start_from
+        try:
+            return super().fit(X, y, executor=executor, checkpoint=checkpoint, progress=progress)
+        finally:
+            del self._warm
+
+    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run) -> None:
+        prints = self._label_prints(X, Y)
+        earlier = self._warm
+        if earlier is not None and earlier.index_indptr_.shape != (X.shape[1] + 1,):
+            raise ValueError(
+                f"DiSMEC: warm_start_from was fitted with {earlier.n_features_in_} features, but X has {X.shape[1]}"
+            )
+        if earlier is None or earlier.weight_type != self.weight_type:
+            kept = np.zeros(Y.shape[1], dtype=bool)
+        else:
+            kept = touched.unchanged(prints, earlier.label_prints_)
+        index = self._train(X, Y, run, np.flatnonzero(~kept), earlier)
+        if earlier is not None and kept.any():
+            index = touched.keep_columns(index, earlier._index(), kept)
+        self._set_index(index)
+        self.label_prints_ = prints
+
+    def add_labels(self, X: Any, Y_new: Any, *, progress: Progress = None) -> Self:
+        """Train new labels and put them behind the old ones, which stay as they are, byte for byte.
+
+        Parameters
+        ----------
+        X : CSR matrix or array (n_rows, n_features)
+            Rows to train on: usually those of ``fit``, or newer ones.
+        Y_new : CSR matrix or 0/1 array (n_rows, n_new_labels)
+            The new labels get the ids n_labels_, n_labels_ + 1, …
+        """
+        self._check_fitted()
+        if self.y_kind_ == "classes":
+            raise ValueError("DiSMEC: add_labels needs a model that was fitted on a label matrix, not on 1-D classes")
+        X = self._validated(X, reset=False)
+        labels = labels_from("DiSMEC", Y_new, X.shape[0])
+        if labels.kind == "classes":
+            raise ValueError("DiSMEC: Y_new must be a 0/1 matrix with one column per new label")
+        Y = labels.Y
+        with Run("DiSMEC", resolve_n_jobs(self.n_jobs), progress=progress) as run:
+            new = self._train(X, Y, run, np.arange(Y.shape[1]), None)
+        self._set_index(append_labels(self._index(), new))
+        self.label_prints_ = np.concatenate([self.label_prints_, self._label_prints(X, Y)])
+        counts = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int64)
+        self.label_counts_ = np.concatenate([self.label_counts_, counts])
+        self.n_labels_ += Y.shape[1]
+        return self
+
+    def remove_labels(self, label_ids: ArrayLike) -> Self:
+        """Forget labels: they are never predicted again. The ids of all others, and their weights, stay.
+
+        Parameters
+        ----------
+        label_ids : int array
+        """
+        self._check_fitted()
+        ids = np.asarray(label_ids)
+        if ids.size and (ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= self.n_labels_):
+            raise ValueError(f"DiSMEC: label_ids must be ints in [0, {self.n_labels_}), got {label_ids!r}")
+        dropped = np.zeros(self.n_labels_, dtype=bool)
+        dropped[ids.astype(np.int64)] = True
+        self._set_index(drop_labels(self._index(), dropped))
+        self.label_counts_ = np.where(dropped, 0, self.label_counts_)
+        self.label_prints_ = np.where(dropped, 0, self.label_prints_)
+        return self
+
+    def estimate(self, X: Any, Y: Any) -> Estimate:
+        """Tell what ``fit(X, Y)`` will take, from a short probe: seconds, peak memory and model size.
+
+        Trains a few labels of each frequency, at most some seconds of work; right within a factor of two.
+        """
+        _rules.check_params("DiSMEC", self.get_params(deep=False), self._rules)
+        X = type(self)()._validated(X, reset=True)
+        Y = labels_from("DiSMEC", Y, X.shape[0]).Y
+        arrays, params, _ = self._plan_parts(X, Y, _core.Control())
+        return probe(arrays, params, resolve_n_jobs(self.n_jobs), int8=self.weight_type == "int8")
+
+    def label_weights(self, label_id: int) -> tuple[NDArray[np.int32], NDArray[np.float32], float]:
+        """Return the weights of one label: feature ids (increasing), weights, and the bias added to its score."""
+        self._check_fitted()
+        places = np.flatnonzero(self.index_label_ids_ == label_id)
+        features = (np.searchsorted(self.index_indptr_, places, side="right") - 1).astype(np.int32)
+        if self.weight_type == "int8":
+            weights = self.index_codes_[places] * self.label_scales_[label_id]
+        else:
+            weights = np.asarray(self.index_weights_[places])
+        return features, weights.astype(np.float32), float(self.biases_[label_id])
+
+    # ---- prediction -------------------------------------------------------------------------------------------
+
+    def _top_k(self, X: Matrix, top_k: int) -> TopK:
+        n_threads = min(resolve_n_jobs(self.n_jobs), max(1, X.shape[0] // 64))
+        int8 = self.weight_type == "int8"
+        label_ids, scores = _core.predict_ova(
+            training.linear_rows(training.matrix_arrays(X), X.shape[1]),
+            self.n_labels_,
+            self.index_indptr_,
+            self.index_label_ids_,
+            None if int8 else self.index_weights_,
+            self.index_codes_ if int8 else None,
+            self.label_scales_ if int8 else None,
+            self.biases_,
+            self.label_counts_,
+            top_k,
+            n_threads,
+            _core.Control(),
+        )
+        return TopK(label_ids, scores)
+
+    def _check_state(self) -> None:
+        int8 = self.weight_type == "int8"
+        _core.check_ova_index(
+            self.n_features_in_,
+            self.n_labels_,
+            self.index_indptr_,
+            self.index_label_ids_,
+            None if int8 else self.index_weights_,
+            self.index_codes_ if int8 else None,
+            self.label_scales_ if int8 else None,
+            self.biases_,
+            self.label_counts_,
+        )
+        if len(self.label_prints_) != self.n_labels_:
+            raise ValueError(
+                f"DiSMEC: label_prints_ has {len(self.label_prints_)} entries, but there are {self.n_labels_} labels"
+            )
+
+    # ---- inner parts ------------------------------------------------------------------------------------------
+
+    def _train(
+        self, X: Matrix, Y: sp.csr_array, run: Run, label_ids: NDArray[Any], earlier: DiSMEC | None
+    ) -> WeightIndex:
+        """Train the given columns of Y; the others come out empty."""
+        n_labels = Y.shape[1]
+        self.n_unconverged_ = 0
+        shards: list[Shard] = []
+        shard_labels: list[NDArray[np.int64]] = []
+        if len(label_ids):
+            Y_trained = Y if len(label_ids) == n_labels else Y[:, label_ids]
+            arrays, params, order = self._plan_parts(X, Y_trained, run.control)
+            if earlier is not None:
+                arrays |= touched.own_starts(earlier._index(), earlier.n_labels_, label_ids)
+            shards = run.map(training.make_plan(arrays, params, len(label_ids)))
+            size = training.LABELS_PER_TASK
+            shard_labels = [label_ids[order[i * size : (i + 1) * size]] for i in range(len(shards))]
+            self.n_unconverged_ = int(sum(len(shard["converged"]) - shard["converged"].sum() for shard in shards))
+            if self.keep_statistics:
+                self.statistics_ = touched.merge_statistics(shards, shard_labels, n_labels)
+        return merge_shards(
+            shards,
+            shard_labels,
+            X.shape[1],
+            n_labels,
+            int8=self.weight_type == "int8",
+            directory=run.checkpoint_path,
+        )
+
+    def _plan_parts(
+        self, X: Matrix, Y: sp.csr_array, control: _core.Control
+    ) -> tuple[dict[str, NDArray[Any]], dict[str, Any], NDArray[Any]]:
+        """Prepare the arrays and parameters of a plan, and the order in which its tasks take the labels."""
+        columns = training.label_columns(Y)
+        bias = float(self.bias)
+        arrays = training.training_arrays(X, columns, bias)
+        start = self._chosen_start(X, columns[0])
+        margin = self.negative_margin if self.negative_margin is not None else _START_MARGINS[self.loss]
+        params: dict[str, Any] = {
+            "n_features": int(X.shape[1]),
+            "loss": self.loss,
+            "cost": float(self.cost),
+            "tolerance": float(self.tolerance),
+            "bias": bias,
+            "regularize_bias": bool(self.regularize_bias),
+            "prune_below": float(self.prune_below),
+            "working_sets": self.solver == "auto",
+            "max_iterations": int(self.max_iterations),
+            "cg_rule": self.cg_rule,
+            "cg_tolerance": float(self.cg_tolerance),
+            "keep_statistics": bool(self.keep_statistics),
+            "start": "shared" if start in ("ovap", "ovap++") else start,
+            "positive_margin": float(self.positive_margin),
+            "negative_margin": float(margin),
+            "start_bias": float(self.start_bias),
+        }
+        if self.positive_weights is not None:
+            model = PropensityModel(self.propensity_a, self.propensity_b)
+            inverse = 1 / model.from_counts(np.diff(columns[0]), X.shape[0])
+            chosen = inverse if self.positive_weights == "propensity" else 2 * inverse - 1
+            arrays["positive_weights"] = chosen.astype(np.float32)
+        order: NDArray[Any] = np.arange(Y.shape[1])
+        if start in ("ovap", "ovap++"):
+            shared = training.all_negative_weights(arrays, params, control, strict=bool(self.strict_ovap))
+            arrays["shared"] = shared
+            rows = training.linear_rows(arrays, X.shape[1])
+            arrays["shared_margins"] = _core.row_margins(rows, shared, bias)
+        if start == "ovap++":
+            order, arrays["label_parents"] = label_tree(Y)
+            arrays["label_order"] = order
+        return arrays, params, order
+
+    def _chosen_start(self, X: Matrix, indptr: NDArray[np.int64]) -> str:
+        if self.start != "auto":
+            return self.start
+        # Frequent labels over dense rows leave most rows active to the end: a good start saves nothing there.
+        n_trained = max(1, np.count_nonzero(np.diff(indptr)))
+        mean_share = indptr[-1] / n_trained / X.shape[0]
+        return "zero" if isinstance(X, np.ndarray) and mean_share > 0.01 else "msi"
+
+    def _index(self) -> WeightIndex:
+        return WeightIndex(
+            self.index_indptr_,
+            self.index_label_ids_,
+            self.index_weights_,
+            self.index_codes_,
+            self.label_scales_,
+            self.biases_,
+        )
+
+    def _set_index(self, index: WeightIndex) -> None:
+        self.index_indptr_ = index.indptr
+        self.index_label_ids_ = index.label_ids
+        self.index_weights_ = index.weights
+        self.index_codes_ = index.codes
+        self.label_scales_ = index.scales
+        self.biases_ = index.biases
+
+    def _label_prints(self, X: Matrix, Y: sp.csr_array) -> NDArray[np.int64]:
+        shaping = ("loss", "cost", "tolerance", "bias", "regularize_bias", "prune_below", "positive_weights")
+        names: Sequence[str] = (*shaping, "propensity_a", "propensity_b", "weight_type")
+        params = {name: getattr(self, name) for name in names}
+        return touched.label_prints(training.matrix_arrays(X), X.shape, training.label_columns(Y), params)

@@ -1,0 +1,158 @@
+"""What a label-range task does: the arrays and parameters of a plan in, pruned weights of a range of labels out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail import _core
+from longtail._matrices import Matrix
+from longtail.execution import Arrays, Params, Plan, Shard
+
+# A task is the same labels whatever n_jobs is; large enough that its last, half-empty passes do not count.
+LABELS_PER_TASK = 256
+
+Columns = tuple[NDArray[np.int64], NDArray[np.int32]]
+
+
+def label_columns(Y: sp.csr_array) -> Columns:
+    """Turn a label matrix into row ids label by label: indptr int64 (n_labels + 1,), row ids int32."""
+    by_label = Y.tocsc()
+    by_label.sort_indices()
+    return by_label.indptr.astype(np.int64, copy=False), by_label.indices.astype(np.int32, copy=False)
+
+
+def linear_rows(arrays: Arrays, n_features: int) -> _core.LinearRows:
+    """Hand X over to the native core, sparse or dense."""
+    if "x_dense" in arrays:
+        return _core.LinearRows.dense(arrays["x_dense"])
+    return _core.LinearRows.sparse(n_features, arrays["x_indptr"], arrays["x_indices"], arrays["x_values"])
+
+
+def matrix_arrays(X: Matrix) -> dict[str, NDArray[Any]]:
+    """Name the parts of X, as `linear_rows` reads them."""
+    if isinstance(X, np.ndarray):
+        return {"x_dense": X}
+    return {"x_indptr": X.indptr, "x_indices": X.indices, "x_values": X.data}
+
+
+def training_arrays(X: Matrix, columns: Columns, bias: float) -> dict[str, NDArray[Any]]:
+    """Collect what every task of a plan shares: X, the labels' rows, the mean row and every row's product with it."""
+    arrays = matrix_arrays(X)
+    rows = linear_rows(arrays, X.shape[1])
+    arrays["y_indptr"], arrays["y_row_ids"] = columns
+    arrays["mean"] = _core.mean_row(rows, bias)
+    arrays["mean_margins"] = _core.row_margins(rows, arrays["mean"], bias)
+    return arrays
+
+
+def all_negative_weights(arrays: Arrays, params: Params, control: _core.Control, *, strict: bool) -> NDArray[Any]:
+    """Solve OvAP's problem (eq. 15), the label that no row carries: n_features + 1 weights, the bias weight last.
+
+    Stopped early by default (ε = ε₀, appendix 7.2); strict uses the rule of every other label (ε = ε₀/n).
+    """
+    n_rows = len(arrays["mean_margins"])
+    bias = _number(params, "bias")
+    tolerance = _number(params, "tolerance") * (1 if strict else n_rows)
+    shard = _train(
+        arrays,
+        dict(params) | {"start": "zero", "tolerance": tolerance, "prune_below": 0.0, "train_empty": True},
+        (np.zeros(2, np.int64), np.zeros(0, np.int32)),
+        {},
+        control,
+    )
+    weights = np.zeros(int(_number(params, "n_features")) + 1, dtype=np.float32)
+    weights[shard["feature_ids"]] = shard["weights"]
+    weights[-1] = shard["biases"][0] / bias if bias else 0.0
+    return weights
+
+
+def make_plan(arrays: Arrays, params: Params, n_labels: int) -> Plan:
+    """Cut the labels into ranges that any executor can train."""
+    return Plan(
+        owner="DiSMEC",
+        unit="labels",
+        task=train_label_range,
+        arrays=arrays,
+        params=params,
+        n_tasks=-(-n_labels // LABELS_PER_TASK),
+        n_units=n_labels,
+    )
+
+
+def train_label_range(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
+    """Train one range of labels: pruned weights label by label, biases and statistics."""
+    n_labels = len(arrays["y_indptr"]) - 1
+    places = np.arange(task_id * LABELS_PER_TASK, min((task_id + 1) * LABELS_PER_TASK, n_labels))
+    label_ids = arrays["label_order"][places] if "label_order" in arrays else places
+    own: dict[str, NDArray[Any]] = {}
+    if "own_indptr" in arrays:
+        own["own_indptr"], chosen = _take(arrays["own_indptr"], label_ids)
+        own["own_feature_ids"] = arrays["own_feature_ids"][chosen]
+        own["own_weights"] = arrays["own_weights"][chosen]
+        own["own_biases"] = arrays["own_biases"][label_ids]
+    if "label_parents" in arrays:
+        parents = arrays["label_parents"][places]
+        # A parent in another range is not waited for: its child begins like a child of the root.
+        own["parents"] = np.where(parents >= places[0], parents - places[0], -1).astype(np.int32)
+    if "positive_weights" in arrays:
+        own["positive_weights"] = arrays["positive_weights"][label_ids]
+    indptr, chosen = _take(arrays["y_indptr"], label_ids)
+    shard = _train(arrays, params, (indptr, arrays["y_row_ids"][chosen]), own, control)
+    if not params["keep_statistics"]:
+        shard = {name: shard[name] for name in ("indptr", "feature_ids", "weights", "biases", "converged")}
+    return shard
+
+
+def _train(arrays: Arrays, params: Params, columns: Columns, own: Arrays, control: _core.Control) -> Shard:
+    config = _core.OvaConfig(
+        loss=str(params["loss"]),
+        cost=_number(params, "cost"),
+        tolerance=_number(params, "tolerance"),
+        bias=_number(params, "bias"),
+        regularize_bias=bool(params["regularize_bias"]),
+        prune_below=_number(params, "prune_below"),
+        working_sets=bool(params["working_sets"]),
+        max_iterations=int(_number(params, "max_iterations")),
+        cg_rule=str(params["cg_rule"]),
+        cg_tolerance=_number(params, "cg_tolerance"),
+        train_empty=bool(params.get("train_empty", False)),
+        keep_history=bool(params["keep_statistics"]),
+    )
+    return _core.train_ova(
+        linear_rows(arrays, int(_number(params, "n_features"))),
+        *columns,
+        own.get("positive_weights"),
+        arrays["mean"],
+        arrays["mean_margins"],
+        config,
+        "own" if "own_indptr" in own else str(params["start"]),
+        _number(params, "positive_margin"),
+        _number(params, "negative_margin"),
+        _number(params, "start_bias"),
+        arrays.get("shared"),
+        arrays.get("shared_margins"),
+        own.get("own_indptr"),
+        own.get("own_feature_ids"),
+        own.get("own_weights"),
+        own.get("own_biases"),
+        own.get("parents"),
+        control,
+    )
+
+
+def _take(indptr: NDArray[np.int64], ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Select rows of a CSR pattern: their indptr, and the places of their entries."""
+    sizes = indptr[ids + 1] - indptr[ids]
+    taken = np.zeros(len(ids) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=taken[1:])
+    return taken, np.repeat(indptr[ids] - taken[:-1], sizes) + np.arange(taken[-1])
+
+
+def _number(params: Params, name: str) -> float:
+    value = params[name]
+    assert isinstance(value, (int, float))  # the estimator's rules have seen it
+    return float(value)

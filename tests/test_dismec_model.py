@@ -1,0 +1,216 @@
+"""DiSMEC as a model: bytes that do not depend on threads, growing, shrinking, warm starts, prediction, estimates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import longtail as lt
+from longtail.dismec import training
+from longtail.dismec.label_tree import label_tree
+from tests.dismec_twin import random_problem
+
+
+@pytest.fixture(scope="module")
+def data():
+    return random_problem(21, n_rows=400, n_features=80, n_labels=30)
+
+
+def assert_same_label(model, label, other, other_label):
+    for part, expected in zip(model.label_weights(label), other.label_weights(other_label), strict=True):
+        np.testing.assert_array_equal(part, expected)
+
+
+def dense_scores(model, X):
+    W = np.zeros((model.n_features_in_, model.n_labels_))
+    biases = np.zeros(model.n_labels_)
+    for label in range(model.n_labels_):
+        features, weights, biases[label] = model.label_weights(label)
+        W[features, label] = weights
+    return np.asarray(X @ W) + biases
+
+
+@pytest.mark.parametrize("start", ["msi", "ovap++"])
+def test_any_number_of_threads_gives_the_same_bytes(data, start, monkeypatch):
+    monkeypatch.setattr(training, "LABELS_PER_TASK", 7)
+    one, four = (lt.DiSMEC(n_jobs=n, start=start).fit(*data) for n in (1, 4))
+    for name in lt.DiSMEC._state:
+        np.testing.assert_array_equal(getattr(one, name), getattr(four, name))
+
+
+def test_a_checkpointed_run_resumes_and_maps_its_weights(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "LABELS_PER_TASK", 10)
+
+    def stop_early(done, total):
+        return done < 10
+
+    with pytest.raises(lt.Stopped):
+        lt.DiSMEC(n_jobs=1).fit(*data, checkpoint=tmp_path / "run", progress=stop_early)
+    resumed = lt.DiSMEC(n_jobs=1).fit(*data, checkpoint=tmp_path / "run")
+    assert isinstance(resumed.index_weights_, np.memmap)
+    whole = lt.DiSMEC(n_jobs=1).fit(*data)
+    for name in lt.DiSMEC._state:
+        np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
+    np.testing.assert_array_equal(resumed.predict_top_k(data[0]).label_ids, whole.predict_top_k(data[0]).label_ids)
+
+
+def test_added_labels_leave_the_others_byte_identical(data):
+    X, Y = data
+    model = lt.DiSMEC(n_jobs=1).fit(X, sp.csr_array(Y[:, :20]))
+    before = lt.DiSMEC(n_jobs=1).fit(X, sp.csr_array(Y[:, :20]))
+    model.add_labels(X, sp.csr_array(Y[:, 20:]))
+    assert model.n_labels_ == 30
+    for label in range(20):
+        assert_same_label(model, label, before, label)
+    whole = lt.DiSMEC(n_jobs=1).fit(X, Y)
+    for label in range(20, 30):
+        assert_same_label(model, label, whole, label)
+    for name in lt.DiSMEC._state:
+        np.testing.assert_array_equal(getattr(model, name), getattr(whole, name))
+
+
+def test_removed_labels_are_never_predicted_and_the_others_stay(data):
+    X, Y = data
+    model, before = lt.DiSMEC(n_jobs=1).fit(X, Y), lt.DiSMEC(n_jobs=1).fit(X, Y)
+    model.remove_labels([0, 7])
+    top = model.predict_top_k(X, top_k=30)
+    assert not np.isin([0, 7], top.label_ids).any()
+    for label in set(range(30)) - {0, 7}:
+        assert_same_label(model, label, before, label)
+    model._check_state()
+    with pytest.raises(ValueError, match=r"label_ids must be ints in \[0, 30\)"):
+        model.remove_labels([30])
+
+
+def test_a_second_fit_on_the_same_data_trains_nothing(data, monkeypatch):
+    X, Y = data
+    first = lt.DiSMEC(n_jobs=1).fit(X, Y)
+    calls = []
+    monkeypatch.setattr(training, "make_plan", lambda *args: calls.append(args))
+    second = lt.DiSMEC(n_jobs=1).fit(X, Y, warm_start_from=first)
+    assert not calls
+    for name in lt.DiSMEC._state:
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+def test_a_warm_start_trains_only_the_labels_that_changed(data):
+    X, Y = data
+    first = lt.DiSMEC(n_jobs=1).fit(X, Y)
+    changed = Y.tolil()
+    changed[3, 5] = 1 - changed[3, 5]
+    more = sp.hstack([sp.csr_array(changed), Y[:, :2]]).tocsr()  # label 5 differs, labels 30 and 31 are new
+    model = lt.DiSMEC(n_jobs=1, keep_statistics=True).fit(X, more, warm_start_from=first)
+    assert set(np.flatnonzero(model.statistics_["iterations"])) == {5, 30, 31}
+    cold = lt.DiSMEC(n_jobs=1).fit(X, more)
+    for label in set(range(32)) - {5}:
+        assert_same_label(model, label, cold, label)
+    warm_weights, cold_weights = model.label_weights(5)[2], cold.label_weights(5)[2]
+    assert warm_weights == pytest.approx(cold_weights, abs=0.05)
+
+
+def test_a_warm_start_on_more_rows_saves_work(data):
+    X, Y = random_problem(22, n_rows=1200, n_features=80, n_labels=30)
+    first = lt.DiSMEC(n_jobs=1).fit(X[:1150], Y[:1150])
+    warm = lt.DiSMEC(n_jobs=1, keep_statistics=True).fit(X, Y, warm_start_from=first)
+    cold = lt.DiSMEC(n_jobs=1, keep_statistics=True).fit(X, Y)
+    assert warm.n_unconverged_ == 0
+    assert warm.statistics_["cg_steps"].sum() < cold.statistics_["cg_steps"].sum()
+    assert warm.statistics_["last_objective"].sum() == pytest.approx(cold.statistics_["last_objective"].sum(), rel=2e-3)
+
+
+def test_a_warm_start_needs_the_same_features(data):
+    X, Y = data
+    first = lt.DiSMEC(n_jobs=1).fit(X, Y)
+    with pytest.raises(ValueError, match="was fitted with 80 features, but X has 40"):
+        lt.DiSMEC(n_jobs=1).fit(X[:, :40], Y, warm_start_from=first)
+
+
+@pytest.mark.parametrize("weight_type", ["float32", "int8"])
+@pytest.mark.parametrize("dense", [False, True])
+def test_the_top_labels_are_those_of_all_scores(data, weight_type, dense):
+    X, Y = data
+    model = lt.DiSMEC(weight_type=weight_type, n_jobs=1).fit(X, Y)
+    rows = X.toarray() if dense else X
+    top = model.predict_top_k(rows, top_k=7)
+    scores = dense_scores(model, X)
+    expected = np.sort(scores, axis=1)[:, ::-1][:, :7]
+    np.testing.assert_allclose(top.scores, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(np.take_along_axis(scores, top.label_ids, axis=1), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_single_rows_threads_and_batches_agree(data):
+    X, Y = data
+    model = lt.DiSMEC(n_jobs=3).fit(X, Y)
+    batch = model.predict_top_k(X, top_k=5)
+    for row in (0, 17, 399):
+        alone = model.predict_top_k(X[[row]], top_k=5)
+        np.testing.assert_array_equal(alone.label_ids[0], batch.label_ids[row])
+        np.testing.assert_array_equal(alone.scores[0], batch.scores[row])
+
+
+def test_int8_weights_change_the_ranking_little_and_save_three_bytes(data):
+    X, Y = data
+    exact = lt.DiSMEC(n_jobs=1).fit(X, Y)
+    coded = lt.DiSMEC(n_jobs=1, weight_type="int8").fit(X, Y)
+    assert coded.index_codes_.nbytes * 4 == exact.index_weights_.nbytes
+    assert len(coded.index_weights_) == 0
+    same = exact.predict_top_k(X, 1).label_ids == coded.predict_top_k(X, 1).label_ids
+    assert same.mean() > 0.98
+
+
+@pytest.mark.parametrize("weight_type", ["float32", "int8"])
+def test_a_saved_model_predicts_the_same(data, tmp_path, weight_type):
+    X, Y = data
+    model = lt.DiSMEC(weight_type=weight_type, n_jobs=1).fit(X, Y)
+    lt.save(model, tmp_path / "model")
+    loaded = lt.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_top_k(X).scores, model.predict_top_k(X).scores)
+
+
+def test_the_label_tree_is_the_minimum_spanning_tree():
+    random = np.random.default_rng(3)
+    Y = sp.csr_array((random.random((60, 25)) < 0.15).astype(np.int8))
+    Y = sp.hstack([Y, Y[:, :3], sp.csr_array((60, 1), dtype=np.int8)]).tocsr()  # equal labels, and an empty one
+    order, parents = label_tree(Y)
+    assert sorted(order) == list(range(29))
+    assert all(parent < place for place, parent in enumerate(parents))
+    columns = np.column_stack([Y.toarray(), np.zeros(60, dtype=int)])  # the root is the all-negative label
+    distance = (columns[:, :, None] != columns[:, None, :]).sum(axis=0)
+    length = sum(distance[order[place], order[parent] if parent >= 0 else 29] for place, parent in enumerate(parents))
+    # Prim, naively
+    inside, best = {29}, 0
+    while len(inside) < 30:
+        step, label = min((distance[a, b], b) for a in inside for b in range(30) if b not in inside)
+        inside.add(label)
+        best += step
+    assert length == best
+
+
+def test_the_estimate_knows_the_models_size_within_a_factor_of_two():
+    # The time it tells is compared in benchmarks/bench_dismec_training.py: tests must not depend on the clock.
+    X, Y = random_problem(23, n_rows=1500, n_features=400, n_labels=1000)
+    model = lt.DiSMEC(n_jobs=1)
+    told = model.estimate(X, Y)
+    model.fit(X, Y)
+    size = sum(getattr(model, name).nbytes for name in lt.DiSMEC._state)
+    assert size / 2 <= told.model_bytes <= size * 2
+    assert told.memory_bytes > told.model_bytes
+    assert told.seconds > 0
+
+
+def test_auto_starts_at_zero_only_where_msi_does_not_pay(data):
+    X, _ = data
+    model = lt.DiSMEC(start="auto")
+    indptr = np.array([0, 200])
+    assert model._chosen_start(X, indptr) == "msi"
+    assert model._chosen_start(X.toarray(), indptr) == "zero"
+    assert model._chosen_start(X.toarray(), np.array([0, 2])) == "msi"
+
+
+def test_loaded_weights_that_lead_outside_are_refused(data):
+    model = lt.DiSMEC(n_jobs=1).fit(*data)
+    model.index_label_ids_ = model.index_label_ids_.copy()
+    model.index_label_ids_[0] = 30
+    with pytest.raises(ValueError, match="label_ids must be labels"):
+        model._check_state()

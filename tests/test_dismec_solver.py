@@ -1,0 +1,195 @@
+"""The solvers of DiSMEC against the naive twin, LIBLINEAR and the paper's stopping rule."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import longtail as lt
+from tests.dismec_twin import Problem, random_problem, weights_of
+
+STARTS = ("zero", "bias", "ovap", "ovap++", "msi")
+
+
+@pytest.fixture(scope="module")
+def eurlex(shared_data):
+    X, Y = lt.datasets.read_xmc(shared_data("eurlex/eurlex_train.txt.gz"))
+    return lt.datasets.unit_rows(X), Y
+
+
+@pytest.fixture(scope="module")
+def bibtex(shared_data):
+    X, Y = lt.datasets.read_xmc(shared_data("bibtex/bibtex_train.txt.gz"))
+    return lt.datasets.unit_rows(X), Y
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("regularize_bias", [True, False])
+def test_the_twins_gradient_and_hessian_agree_with_finite_differences(loss, regularize_bias):
+    X, Y = random_problem(1, n_rows=40, n_features=8, n_labels=2)
+    twin = Problem(X, Y[:, [0]].toarray().ravel() > 0, loss=loss, regularize_bias=regularize_bias, weight=3.0)
+    random = np.random.default_rng(0)
+    w, d, h = random.standard_normal(9), random.standard_normal(9), 1e-6
+    slope = (twin.objective(w + h * d) - twin.objective(w - h * d)) / (2 * h)
+    assert slope == pytest.approx(twin.gradient(w) @ d, rel=1e-6)
+    bend = (twin.gradient(w + h * d) - twin.gradient(w - h * d)) / (2 * h)
+    np.testing.assert_allclose(bend, twin.hessian_product(w, d), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("regularize_bias", [True, False])
+@pytest.mark.parametrize(
+    ("loss", "solver"), [("squared_hinge", "auto"), ("squared_hinge", "newton"), ("logistic", "auto")]
+)
+def test_every_label_reaches_the_twins_objective_and_the_stopping_rule(dense, regularize_bias, loss, solver):
+    X, Y = random_problem(2, dense=dense)
+    model = lt.DiSMEC(loss=loss, solver=solver, regularize_bias=regularize_bias, prune_below=0.0, n_jobs=1).fit(X, Y)
+    assert model.n_unconverged_ == 0
+    for label in range(Y.shape[1]):
+        twin = Problem(X, Y[:, [label]].toarray().ravel() > 0, loss=loss, regularize_bias=regularize_bias)
+        w, best = weights_of(model, label), twin.solve()
+        gradient = np.linalg.norm(twin.gradient(w))
+        assert gradient <= twin.tolerance() * (1 + 1e-4) + 1e-5
+        # L is strongly convex with modulus 1 where the bias is regularised: L(w) - L* <= ½‖∇L‖².
+        slack = 0.5 * gradient**2 if regularize_bias else 0.01 * twin.objective(best)
+        assert twin.objective(w) <= twin.objective(best) + slack + 1e-4
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("solver", ["auto", "newton"])
+def test_all_starts_reach_the_same_objective(start, solver):
+    X, Y = random_problem(3, n_rows=500, n_labels=40)
+    model = lt.DiSMEC(start=start, solver=solver, tolerance=1e-3, prune_below=0.0, n_jobs=1).fit(X, Y)
+    assert model.n_unconverged_ == 0
+    for label in (0, 3, 17, 39):
+        twin = Problem(X, Y[:, [label]].toarray().ravel() > 0)
+        best = twin.objective(twin.solve())
+        assert twin.objective(weights_of(model, label)) == pytest.approx(best, rel=1e-3)
+
+
+@pytest.mark.parametrize("cost", [0.05, 1.0, 20.0])
+@pytest.mark.parametrize("bias", [0.0, 1.0, 3.0])
+def test_cost_and_bias_mean_what_they_mean_in_linear_svc(cost, bias):
+    from sklearn.svm import LinearSVC
+
+    X, Y = random_problem(4)
+    model = lt.DiSMEC(cost=cost, bias=bias, tolerance=1e-4, prune_below=0.0, n_jobs=1).fit(X, Y)
+    for label in (0, 5):
+        positive = Y[:, [label]].toarray().ravel() > 0
+        svc = LinearSVC(
+            C=cost, dual=False, tol=1e-8, fit_intercept=bias > 0, intercept_scaling=bias or 1.0, max_iter=10000
+        ).fit(X.astype(np.float64), positive)
+        np.testing.assert_allclose(weights_of(model, label)[:-1], svc.coef_.ravel(), atol=2e-3)
+        assert model.label_weights(label)[2] == pytest.approx(svc.intercept_[0] if bias else 0.0, abs=2e-3)
+
+
+@pytest.mark.parametrize("name", ["eurlex", "bibtex"])
+def test_real_labels_end_within_the_rule_of_liblinear(name, request):
+    from sklearn.svm import LinearSVC
+
+    X, Y = request.getfixturevalue(name)
+    counts = np.bincount(Y.indices, minlength=Y.shape[1])
+    label_ids = np.random.default_rng(5).choice(np.flatnonzero(counts > 0), 4, replace=False)
+    chosen = sp.csr_array(Y[:, label_ids])
+    model = lt.DiSMEC(prune_below=0.0, n_jobs=1).fit(X, chosen)
+    for label in range(4):
+        positive = chosen[:, [label]].toarray().ravel() > 0
+        twin = Problem(X, positive)
+        svc = LinearSVC(dual=False, tol=1e-2).fit(X, positive)
+        liblinear = twin.objective(np.append(svc.coef_.ravel(), svc.intercept_ / svc.intercept_scaling))
+        w = weights_of(model, label)
+        gradient = np.linalg.norm(twin.gradient(w))
+        assert gradient <= twin.tolerance() * (1 + 1e-4)
+        # Both stop early: each may be half its squared gradient above the minimum, and no more.
+        assert twin.objective(w) <= liblinear + 0.5 * gradient**2 + 1e-4
+
+
+def test_a_label_does_not_see_which_others_share_its_passes():
+    X, Y = random_problem(6, n_rows=400, n_labels=70)
+    together = lt.DiSMEC(n_jobs=1).fit(X, Y)
+    for label in (0, 33, 69):
+        alone = lt.DiSMEC(n_jobs=1).fit(X, sp.csr_array(Y[:, [label]]))
+        for part, expected in zip(alone.label_weights(0), together.label_weights(label), strict=True):
+            np.testing.assert_array_equal(part, expected)
+
+
+@pytest.mark.parametrize("solver", ["auto", "newton"])
+def test_statistics_tell_how_each_label_was_trained(solver):
+    X, Y = random_problem(7)
+    model = lt.DiSMEC(solver=solver, keep_statistics=True, prune_below=0.0, n_jobs=1).fit(X, Y)
+    told = model.statistics_
+    assert told["iterations"].min() >= 1
+    assert (told["seconds"] > 0).all()
+    for label in range(Y.shape[1]):
+        twin = Problem(X, Y[:, [label]].toarray().ravel() > 0)
+        w = weights_of(model, label)
+        assert told["last_objective"][label] == pytest.approx(twin.objective(w), rel=1e-4)
+        ratio = np.linalg.norm(twin.gradient(w)) / np.linalg.norm(twin.gradient(0 * w))
+        assert told["gradient_ratio"][label] == pytest.approx(ratio, rel=1e-2, abs=1e-6)
+        history = slice(*told["history_indptr"][label : label + 2])
+        z = twin.y * (twin.X @ w)
+        assert abs(told["active_rows"][history][-1] - (z < 1).sum()) <= 1
+        assert told["objectives"][history][-1] == pytest.approx(told["last_objective"][label])
+        assert len(told["objectives"][history]) == told["iterations"][label] + 1
+        assert told["objectives"][history][0] == told["first_objective"][label]
+        if solver == "newton":
+            assert (np.diff(told["objectives"][history]) <= 1e-5 * told["first_objective"][label]).all()
+
+
+@pytest.mark.parametrize("solver", ["auto", "newton"])
+def test_the_mean_separating_start_has_its_margins_at_the_means(solver):
+    X, Y = random_problem(8, n_labels=3)
+    model = lt.DiSMEC(solver=solver, keep_statistics=True, n_jobs=1).fit(X, Y)
+    label = 2
+    positive = Y[:, [label]].toarray().ravel() > 0
+    twin = Problem(X, positive)
+    means = np.stack([twin.X[positive].mean(axis=0), twin.X[~positive].mean(axis=0)])
+    w0 = means.T @ np.linalg.solve(means @ means.T, [1.0, -2.0])
+    assert model.statistics_["first_objective"][label] == pytest.approx(twin.objective(w0), rel=1e-4)
+
+
+def test_degenerate_labels_are_trained_all_the_same():
+    X, _ = random_problem(9, n_rows=50)
+    Y = np.zeros((50, 4), dtype=np.int8)
+    Y[:, 0] = 1  # every row: the two means point the same way
+    Y[7, 1] = 1  # one row
+    Y[1:, 2] = 1  # all but one
+    model = lt.DiSMEC(prune_below=0.0, n_jobs=1).fit(X, Y)
+    assert model.n_unconverged_ == 0
+    for label in range(3):
+        twin = Problem(X, Y[:, label] > 0)
+        assert np.linalg.norm(twin.gradient(weights_of(model, label))) <= twin.tolerance() * (1 + 1e-4) + 1e-5
+    assert 3 not in model.predict_top_k(X, top_k=4).label_ids
+
+
+def test_rows_without_features_or_labels_are_negatives():
+    X, Y = random_problem(10, n_rows=100, n_labels=5)
+    X_more = sp.vstack([X, sp.csr_array((20, X.shape[1]), dtype=np.float32)]).tocsr()
+    Y_more = sp.vstack([Y, sp.csr_array((20, Y.shape[1]), dtype=np.int8)]).tocsr()
+    model = lt.DiSMEC(prune_below=0.0, n_jobs=1).fit(X_more, Y_more)
+    twin = Problem(X_more, Y_more[:, [1]].toarray().ravel() > 0)
+    assert np.linalg.norm(twin.gradient(weights_of(model, 1))) <= twin.tolerance() * (1 + 1e-4) + 1e-5
+
+
+@pytest.mark.parametrize(("kind", "factor"), [("propensity", lambda p: 1 / p), ("unbiased", lambda p: 2 / p - 1)])
+def test_propensities_weigh_the_positives(kind, factor):
+    X, Y = random_problem(11)
+    model = lt.DiSMEC(positive_weights=kind, prune_below=0.0, tolerance=1e-3, n_jobs=1).fit(X, Y)
+    propensities = lt.propensity.from_labels(Y)
+    for label in (0, 6, 11):
+        twin = Problem(X, Y[:, [label]].toarray().ravel() > 0, weight=factor(propensities[label]))
+        w = weights_of(model, label)
+        assert np.linalg.norm(twin.gradient(w)) <= twin.tolerance(1e-3) * (1 + 1e-3) + 1e-4
+
+
+@pytest.mark.slow
+def test_eurlex_is_as_accurate_as_published(eurlex, shared_data):
+    X, Y = eurlex
+    X_test, Y_test = lt.datasets.read_xmc(shared_data("eurlex/eurlex_test.txt.gz"))
+    X_test = lt.datasets.unit_rows(X_test)
+    model = lt.DiSMEC(n_jobs=2).fit(X, Y)
+    assert model.n_unconverged_ == 0
+    result = lt.metrics.evaluate(model.predict_top_k(X_test, top_k=5), Y_test)
+    for k, least in ((1, 83.6), (3, 70.5), (5, 58.9)):
+        assert result[f"P@{k}"] >= least
