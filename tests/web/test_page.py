@@ -83,6 +83,7 @@ def test_the_model_may_choose_how_many(open_page):
     with page.expect_response("**/api/tag"):
         page.check("#auto")
     page.wait_for_function("document.querySelectorAll('.label').length === 2")
+    assert page.is_disabled("#threshold")
 
 
 def test_without_calibration_scores_are_shown_and_nothing_is_chosen(open_page):

@@ -24,7 +24,7 @@ from longtail.serve import metrics, schemas
 from longtail.serve.board import Board
 from longtail.serve.gate import Gate
 from longtail.serve.limits import Limits
-from longtail.serve.model import ServedModel
+from longtail.serve.model import ServedModel, Snapshot
 from longtail.serve.schemas import ErrorResponse
 
 if TYPE_CHECKING:
@@ -151,26 +151,30 @@ def _add_tagging(app: FastAPI, served: ServedModel, limits: Limits, board: Board
 
     def tag(body: schemas.TagRequest) -> Response:
         """Propose labels for one text."""
-        tags = served.current.tagger.tag([body.text], **body.filters())[0]
+        snapshot = served.current
+        tags = snapshot.tagger.tag([body.text], **body.filters())[0]
         board.add_texts(1)
-        return _json(schemas.TagResponse(labels=_scored(tags)))
+        return _json(snapshot, schemas.TagResponse(labels=_scored(tags)))
 
     def tag_batch(body: schemas.TagBatchRequest) -> Response:
         """Propose labels for several texts."""
-        rows = served.current.tagger.tag(body.texts, **body.filters()) if body.texts else []
+        snapshot = served.current
+        rows = snapshot.tagger.tag(body.texts, **body.filters()) if body.texts else []
         board.add_texts(len(body.texts))
-        return _json(schemas.TagBatchResponse(rows=[_scored(tags) for tags in rows]))
+        return _json(snapshot, schemas.TagBatchResponse(rows=[_scored(tags) for tags in rows]))
 
     def explain(body: schemas.ExplainRequest) -> Response:
         """Say which words speak for and against a label."""
-        found = served.current.tagger.explain(body.text, body.label)
+        snapshot = served.current
+        found = snapshot.tagger.explain(body.text, body.label)
         words = [
             schemas.Word(word=word.word, contribution=word.contribution, spans=list(word.spans)) for word in found.words
         ]
         return _json(
+            snapshot,
             schemas.ExplainResponse(
                 label=found.label, score=found.score, bias=found.bias, exact=found.exact, words=words
-            )
+            ),
         )
 
     # The bounds of this service are known only now; the handlers are typed with the unbounded models.
@@ -183,9 +187,10 @@ def _add_tagging(app: FastAPI, served: ServedModel, limits: Limits, board: Board
         app.post(path, response_model=answer)(handler)
 
 
-def _json(answer: BaseModel) -> Response:
+def _json(snapshot: Snapshot, answer: BaseModel) -> Response:
     """Write the answer here, in the thread that made it; the framework would hand it to a second one."""
-    return Response(answer.model_dump_json(), media_type="application/json")
+    headers = {"Model-Version": snapshot.version}
+    return Response(answer.model_dump_json(), media_type="application/json", headers=headers)
 
 
 def _scored(tags: Iterable[Tag]) -> list[schemas.ScoredLabel]:

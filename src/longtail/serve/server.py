@@ -58,7 +58,8 @@ def serve(
         url = _url(host, listener.getsockname()[1])
         if n_workers == 1 or not hasattr(os, "fork"):
             board.become_worker(0)
-            signal.signal(signal.SIGHUP, lambda *_: board.call_reload())
+            if hasattr(signal, "SIGHUP"):
+                signal.signal(signal.SIGHUP, lambda *_: board.call_reload())
             _run_server(config, listener, on_started=lambda: on_ready(url))
             return 0
         return _Supervisor(config, listener, board, n_workers).run(on_started=lambda: on_ready(url))

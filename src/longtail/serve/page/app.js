@@ -56,6 +56,7 @@ async function call(path, body, signal) {
     throw new ServiceError(answer.error || `The service answered with status ${response.status}.`, response.status, retryAfter);
   }
   const timing = /dur=([\d.]+)/.exec(response.headers.get("Server-Timing") || "");
+  noteVersion(response.headers.get("Model-Version"));
   return { answer, milliseconds: timing ? Number(timing[1]) : null };
 }
 
@@ -111,7 +112,6 @@ async function tagNow() {
     widenRange();
     byId("status").textContent = milliseconds === null ? "" : `${milliseconds.toFixed(1)} ms`;
     showLabels();
-    checkVersion();
   } catch (error) {
     showError(error);
     if (error.status === 503) tagSoon(1000 * (error.retryAfter || 1));
@@ -143,7 +143,7 @@ function widenRange() {
   }
 }
 
-const isShown = (label) => state.threshold === null || valueOf(label) >= state.threshold;
+const isShown = (label) => state.threshold === null || byId("auto").checked || valueOf(label) >= state.threshold;
 
 // ---- showing labels --------------------------------------------------------------------------------------------
 
@@ -422,9 +422,9 @@ function exampleButton(text) {
 }
 
 /** Another model may have taken the place of the one this page was loaded from. */
-async function checkVersion() {
-  const { answer } = await call("health").catch(() => ({ answer: {} }));
-  if (answer.version && state.version && answer.version !== state.version) {
+function noteVersion(version) {
+  if (version && state.version && version !== state.version) {
+    state.version = version;
     state.explanations.clear();
     loadModel();
   }
@@ -517,7 +517,10 @@ function start() {
   byId("text").addEventListener("scroll", alignMarks);
   new ResizeObserver(alignMarks).observe(byId("text"));
   byId("threshold").addEventListener("input", thresholdChanged);
-  byId("auto").addEventListener("change", tagNow);
+  byId("auto").addEventListener("change", () => {
+    byId("threshold").disabled = byId("auto").checked;
+    tagNow();
+  });
   byId("copy").addEventListener("click", copyJson);
   byId("labels").addEventListener("keydown", moveInList);
   byId("labels").addEventListener("focusout", (event) => {
