@@ -32,10 +32,20 @@ RowFormat row_format(const std::string& dialect, std::int32_t first_feature_id, 
     return format;
 }
 
+// scipy wants indptr in the type of the indices wherever it fits. Narrowed in place: for short rows a second array
+// would be a good part of all the memory.
+nb::object indptr_to_numpy(GrowingArray<std::int64_t>&& indptr, std::size_t n_entries) {
+    if (n_entries > INT32_MAX) return nb::cast(to_numpy(std::move(indptr)));
+    return nb::cast(to_numpy(std::move(indptr).narrowed<std::int32_t>()));
+}
+
 nb::tuple to_tuple(TextRows&& rows) {
-    return nb::make_tuple(rows.n_rows, rows.n_features, rows.n_labels, to_numpy(std::move(rows.feature_indptr)),
+    const std::size_t n_features = rows.feature_indices.size(), n_labels = rows.label_indices.size();
+    return nb::make_tuple(rows.n_rows, rows.n_features, rows.n_labels,
+                          indptr_to_numpy(std::move(rows.feature_indptr), n_features),
                           to_numpy(std::move(rows.feature_indices)), to_numpy(std::move(rows.feature_values)),
-                          to_numpy(std::move(rows.label_indptr)), to_numpy(std::move(rows.label_indices)));
+                          indptr_to_numpy(std::move(rows.label_indptr), n_labels),
+                          to_numpy(std::move(rows.label_indices)));
 }
 
 }  // namespace
@@ -81,10 +91,11 @@ void bind_text(nb::module_& m) {
                 return to_tuple(std::move(rows));
             },
             nb::arg("control"),
-            nb::sig("def finish(self, control: Control) -> tuple[int, int, int, NDArray[numpy.int64], "
-                    "NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.int64], NDArray[numpy.int32]]"),
+            nb::sig("def finish(self, control: Control) -> tuple[int, int, int, "
+                    "NDArray[numpy.int32] | NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32], "
+                    "NDArray[numpy.int32] | NDArray[numpy.int64], NDArray[numpy.int32]]"),
             "n_rows, n_features, n_labels, then indptr, indices and values of the features, indptr and indices of the "
-            "labels.");
+            "labels; indptr is int32 where that holds all entries.");
 
     m.def(
         "write_rows",

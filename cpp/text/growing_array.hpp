@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -47,7 +48,29 @@ public:
         if (size_ < capacity_) reallocate(size_);
     }
 
+    // The same numbers in a narrower type, in the same memory. They must fit.
+    template <class Narrow>
+    GrowingArray<Narrow> narrowed() && {
+        static_assert(sizeof(Narrow) <= sizeof(T));
+        auto* const bytes = reinterpret_cast<unsigned char*>(data_);
+        for (std::size_t i = 0; i < size_; ++i) {
+            T wide;
+            std::memcpy(&wide, bytes + i * sizeof(T), sizeof wide);
+            const auto narrow = static_cast<Narrow>(wide);
+            std::memcpy(bytes + i * sizeof(Narrow), &narrow, sizeof narrow);
+        }
+        GrowingArray<Narrow> result;
+        result.data_ = reinterpret_cast<Narrow*>(std::exchange(data_, nullptr));
+        result.size_ = std::exchange(size_, 0);
+        result.capacity_ = std::exchange(capacity_, 0) * sizeof(T) / sizeof(Narrow);
+        result.shrink_to_fit();
+        return result;
+    }
+
 private:
+    template <class Other>
+    friend class GrowingArray;
+
     void reallocate(std::size_t capacity) {
         const std::size_t bytes = std::max<std::size_t>(capacity, 1) * sizeof(T);
         if (capacity > static_cast<std::size_t>(-1) / sizeof(T)) throw std::bad_alloc();

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
 #include <stdexcept>
+#include <tuple>
+#include <utility>
 
 #include "text/numbers.hpp"
 
@@ -30,6 +31,8 @@ std::string range_message(const char* what, std::int64_t id, std::int64_t first,
     if (last < first) return std::string(what) + " is " + shown + ", but there are none";
     return std::string(what) + " is " + shown + ", outside " + std::to_string(first) + " .. " + std::to_string(last);
 }
+
+constexpr std::int64_t kMaxInsertionSort = 32;
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
@@ -144,26 +147,45 @@ private:
         throw SyntaxError(value.end, "expected a finite decimal number as value, got " + describe(*value.end));
     }
 
-    // Order the row's features and add up the values of repeated ones, in the order they came.
+    // Order the row's features, repeated ones in the order they came, then add those up.
     void sort_features(const char* line) {
+        std::int32_t* const ids = feature_ids_ + first_feature_;
+        float* const values = values_ + first_feature_;
         const std::int64_t n_found = n_features_ - first_feature_;
-        const std::int32_t* ids = feature_ids_ + first_feature_;
-        order_.resize(n_found);
-        std::iota(order_.begin(), order_.end(), 0);
-        std::stable_sort(order_.begin(), order_.end(), [&](auto a, auto b) { return ids[a] < ids[b]; });
-        sorted_ids_.assign(ids, ids + n_found);
-        sorted_values_.assign(values_ + first_feature_, values_ + n_features_);
-        n_features_ = first_feature_;
-        for (std::int64_t i = 0; i < n_found;) {
-            const std::int32_t id = sorted_ids_[order_[i]];
-            double sum = 0;
-            for (; i < n_found && sorted_ids_[order_[i]] == id; ++i) sum += static_cast<double>(sorted_values_[order_[i]]);
-            feature_ids_[n_features_] = id;
-            values_[n_features_++] = static_cast<float>(sum);
-            if (!std::isfinite(static_cast<float>(sum)))
+        if (n_found <= kMaxInsertionSort) {
+            for (std::int64_t i = 1; i < n_found; ++i) {
+                const std::int32_t id = ids[i];
+                const float value = values[i];
+                std::int64_t at = i;
+                for (; at > 0 && ids[at - 1] > id; --at) {
+                    ids[at] = ids[at - 1];
+                    values[at] = values[at - 1];
+                }
+                ids[at] = id;
+                values[at] = value;
+            }
+        } else {
+            pairs_.resize(n_found);
+            for (std::int64_t i = 0; i < n_found; ++i) pairs_[i] = {ids[i], values[i]};
+            std::stable_sort(pairs_.begin(), pairs_.end(), [](auto& a, auto& b) { return a.first < b.first; });
+            for (std::int64_t i = 0; i < n_found; ++i) std::tie(ids[i], values[i]) = pairs_[i];
+        }
+        n_features_ = first_feature_ + add_up_repeats(ids, values, n_found, line);
+    }
+
+    std::int64_t add_up_repeats(std::int32_t* ids, float* values, std::int64_t n_found, const char* line) const {
+        std::int64_t n_kept = 0;
+        for (std::int64_t i = 0; i < n_found; ++n_kept) {
+            const std::int32_t id = ids[i];
+            auto sum = static_cast<double>(values[i++]);
+            for (; i < n_found && ids[i] == id; ++i) sum += static_cast<double>(values[i]);
+            ids[n_kept] = id;
+            values[n_kept] = static_cast<float>(sum);
+            if (!std::isfinite(values[n_kept]))
                 throw SyntaxError(line, "the sum of the values of repeated feature " +
                                             std::to_string(id + format_.first_feature_id) + " is too large for float32");
         }
+        return n_kept;
     }
 
     void sort_labels() {
@@ -185,9 +207,7 @@ private:
     std::int64_t n_labels_ = 0;
     bool features_are_sorted_ = true;
     bool labels_are_sorted_ = true;
-    std::vector<std::int64_t> order_;
-    std::vector<std::int32_t> sorted_ids_;
-    std::vector<float> sorted_values_;
+    std::vector<std::pair<std::int32_t, float>> pairs_;
 };
 
 }  // namespace

@@ -48,9 +48,9 @@ class TextReader:
     def expect_bytes(self, n_bytes: int) -> None:
         """Say how long the text may be; only a hint."""
 
-    def finish(self, control: Control) -> tuple[int, int, int, NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.int64], NDArray[numpy.int32]]:
+    def finish(self, control: Control) -> tuple[int, int, int, NDArray[numpy.int32] | NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.int32] | NDArray[numpy.int64], NDArray[numpy.int32]]:
         """
-        n_rows, n_features, n_labels, then indptr, indices and values of the features, indptr and indices of the labels.
+        n_rows, n_features, n_labels, then indptr, indices and values of the features, indptr and indices of the labels; indptr is int32 where that holds all entries.
         """
 
 def write_rows(n_features: int, x_indptr: NDArray[numpy.int64], x_indices: NDArray[numpy.int32], x_values: NDArray[numpy.float32], n_labels: int, y_indptr: NDArray[numpy.int64], y_indices: NDArray[numpy.int32], first_row: int, last_row: int, has_labels: bool, first_feature_id: int, n_threads: int, control: Control) -> list[bytes]:

@@ -2,9 +2,12 @@
 
 import csv
 import gzip
+import re
 import sys
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from longtail.datasets import load_sample, read_text, write_jsonl
 
@@ -72,6 +75,31 @@ def test_errors_name_file_line_and_column(tmp_path, name, text, place, message):
         read_text(path, max_line_bytes=limit)
     assert str(raised.value).startswith(f"{path}, {place}: ")
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.tsv"])
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    pieces=st.lists(
+        st.one_of(
+            st.binary(max_size=8),
+            st.sampled_from([b'{"text": "', b'", "labels": [', b'"a"', b"]}", b"text,labels\n", b"text\tlabels\n"]),
+            st.sampled_from(
+                [b"\n", b"\r\n", b'"', b",", b"\t", b";", b"\x00", b"\xff", b"\\ud800", b"[[", b"NaN", b"\x1f\x8b"]
+            ),
+        ),
+        max_size=12,
+    )
+)
+def test_any_bytes_are_read_or_refused_with_their_place(tmp_path, name, pieces):
+    path = write(tmp_path, name, b"".join(pieces))
+    try:
+        texts, labels = read_text(path)
+        message = ""
+    except ValueError as error:
+        texts, labels, message = [], [], str(error)
+    assert len(texts) == len(labels)
+    assert not message or re.search(r", line \d+, column \d+: |not a sound gzip", message)
 
 
 def test_names_must_tell_the_format(tmp_path):
