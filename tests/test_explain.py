@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 import longtail as lt
+from longtail._forest import vote
+from longtail._paths import sum_paths
 from tests.word_counter import WordCounter
 
 TEXTS = ["a web server", "a web browser", "mail server", "chess puzzle"]
@@ -48,3 +53,83 @@ def test_popularity_owes_nothing_to_words() -> None:
     found = tagger.explain("web server", "net")
     assert found.words == []
     assert found.score == found.bias == pytest.approx(0.75)
+
+
+@pytest.fixture(scope="module")
+def sample() -> tuple[list[str], list[list[str]]]:
+    """Two hundred texts: each topic has words of its own, and all share some."""
+    rng = np.random.default_rng(0)
+    topics = [[f"{letter}{i}x" for i in range(8)] for letter in "abcdef"]
+    texts, labels = [], []
+    for _ in range(200):
+        chosen = rng.choice(6, size=rng.integers(1, 3), replace=False)
+        words = [str(rng.choice(topics[topic])) for topic in chosen for _ in range(3)]
+        texts.append(" ".join([*words, *(f"common{i}" for i in rng.choice(9, size=3))]))
+        labels.append([f"topic {'abcdef'[topic]}" for topic in chosen])
+    return texts, labels
+
+
+LINEAR = {
+    "DiSMEC": lambda: lt.DiSMEC(n_jobs=1),
+    "DiSMEC without bias": lambda: lt.DiSMEC(n_jobs=1, bias=0.0),
+    "DiSMEC int8": lambda: lt.DiSMEC(n_jobs=1, weight_type="int8"),
+    "LEML": lambda: lt.LEML(n_jobs=1, n_components=10),
+}
+TREES = {
+    "GBDTSparse": lambda: lt.GBDTSparse(n_jobs=1, n_trees=20, min_leaf_size=3, n_components=20, shrinkage=0.3),
+    "GBDTSparse on words": lambda: lt.GBDTSparse(
+        n_jobs=1, n_trees=20, min_leaf_size=3, projection="none", shrinkage=0.3
+    ),
+}
+
+
+@pytest.mark.parametrize("make", LINEAR.values(), ids=LINEAR)
+def test_linear_explanations_add_up_to_the_score(make: Any, sample: Any) -> None:
+    tagger = lt.Tagger(make(), lt.TextVectorizer(min_df=1)).fit(*sample)
+    for text in [*sample[0][:5], "a1x b2x common1", "unknown words", ""]:
+        for tag in tagger.tag([text], top_k=6)[0]:
+            found = tagger.explain(text, tag.label)
+            assert found.exact
+            assert found.score == pytest.approx(tag.score, rel=1e-4, abs=1e-5)
+            total = found.bias + sum(word.contribution for word in found.words)
+            assert total == pytest.approx(found.score, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("make", TREES.values(), ids=TREES)
+def test_tree_explanations_give_the_score_and_add_up(make: Any, sample: Any) -> None:
+    tagger = lt.Tagger(make(), lt.TextVectorizer(min_df=1)).fit(*sample)
+    for text in [*sample[0][:5], "a1x b2x common1", ""]:
+        for tag in tagger.tag([text], top_k=3)[0]:
+            found = tagger.explain(text, tag.label)
+            assert not found.exact
+            assert found.score == pytest.approx(tag.score, rel=1e-4, abs=1e-5)
+            total = found.bias + sum(word.contribution for word in found.words)
+            assert total == pytest.approx(found.score, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("make", [*LINEAR.values(), *TREES.values()], ids=[*LINEAR, *TREES])
+def test_the_topics_own_words_speak_for_it(make: Any, sample: Any) -> None:
+    texts, labels = sample
+    tagger = lt.Tagger(make(), lt.TextVectorizer(min_df=1)).fit(texts, labels)
+    right = [
+        tagger.explain(text, names[0]).words[0].word.startswith(names[0][-1])
+        for text, names in zip(texts[:40], labels[:40], strict=True)
+        if len(names) == 1 and tagger.explain(text, names[0]).words
+    ]
+    assert np.mean(right) > 0.85
+
+
+def test_paths_add_up_to_the_votes_of_the_trees(sample: Any) -> None:
+    """The vectorised walk against the one-row walk of GBDTSparse.explain_row, tree by tree."""
+    rng = np.random.default_rng(0)
+    X = rng.random((80, 6)).astype(np.float32)
+    Y = np.eye(4)[X[:, :4].argmax(axis=1)]
+    model = lt.GBDTSparse(n_jobs=1, n_trees=6, min_leaf_size=2, leaf_top_k=2).fit(X, Y)
+    forest = model._forest()
+    for row in X[:10]:
+        for label_id in range(4):
+            votes = [vote(forest, tree_id, row, label_id) for tree_id in range(6)]
+            sums = sum_paths(forest, row, label_id)
+            assert sums.score == pytest.approx(sum(v.contribution for v in votes), abs=1e-5)
+            used = {split.feature_id for v in votes for split in v.path}
+            assert set(np.flatnonzero(sums.by_feature)) <= used

@@ -14,10 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from longtail import _core
 from longtail._arrays import ArraySpec
 from longtail._base import XMCClassifier
+from longtail._contributions import Contributions
 from longtail._forest import Forest, Split, TreeVote, add_tree, check_forest, join_trees, sum_gains, vote
 from longtail._matrices import Matrix, canonical_csr, labels_from
+from longtail._paths import sum_paths
 from longtail._progress import Progress
 from longtail._projection import leml_projection, pca_projection, project, random_projection
+from longtail._ranges import Between, Range
 from longtail._rules import Choice, Int, Nothing, Real, check_value
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
@@ -27,6 +30,7 @@ __all__ = ["GBDTSparse", "Split", "TreeVote"]
 
 # A sparse X with more than this share of entries set is worked on as a dense one.
 _DENSE_SHARE = 0.3
+_LEAST_COLUMN_SHARE = 0.25
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -122,6 +126,14 @@ class GBDTSparse(XMCClassifier):
         "projection_l2": (Real(0, above=True),),
         "patience": (Int(1), Nothing()),
         "validation_share": (Real(0, 0.9, above=True),),
+    }
+    _ranges: ClassVar[dict[str, Range]] = {
+        "leaf_top_k": Between(5, 100, log=True),
+        "max_depth": Between(4, 14),
+        "min_leaf_size": Between(2, 200, log=True),
+        "l2": Between(0.1, 50.0, log=True),
+        "shrinkage": Between(0.03, 0.5, log=True),
+        "n_components": Between(30, 300, log=True),
     }
     _state: ClassVar[dict[str, ArraySpec]] = {
         "tree_begin_": ArraySpec(np.int64, ndim=1, min=0),
@@ -350,6 +362,29 @@ class GBDTSparse(XMCClassifier):
         row = X.toarray()[0] if sp.issparse(X) else X[0]
         forest = self._forest()
         return [vote(forest, tree_id, row, label_id) for tree_id in range(len(self.tree_begin_) - 1)]
+
+    def _contributions(self, x_row: Matrix, label_id: int) -> Contributions:
+        """Add up what decisions give; a decision on a projected column is shared by the features that make it up.
+
+        What decisions owe to features that the row does not have goes to the bias.
+        """
+        row = sp.csr_array(x_row)
+        feature_ids, values = row.indices, row.data
+        if not self.projection_.size:
+            dense = np.zeros(self.n_features_in_, dtype=np.float32)
+            dense[feature_ids] = values
+            sums = sum_paths(self._forest(), dense, label_id)
+            used = sums.by_feature[feature_ids]
+            return Contributions(feature_ids, used, sums.score - float(used.sum()), sums.score, exact=False)
+        # As in prediction: the column decides, so it must be the same to the last bit.
+        columns = project(canonical_csr(row), self.projection_, 1, _core.Control())[0]
+        sums = sum_paths(self._forest(), columns, label_id)
+        parts = self.projection_[feature_ids] * values[:, None]
+        # Where words cancel out, none may claim a multiple of what the column gives.
+        sizes = np.maximum(np.abs(columns), _LEAST_COLUMN_SHARE * np.abs(parts).sum(axis=0))
+        weights = np.sign(columns) * sums.by_feature / np.where(sizes > 0, sizes, 1)
+        shared = parts.astype(np.float64) @ weights
+        return Contributions(feature_ids, shared, sums.score - float(shared.sum()), sums.score, exact=False)
 
     def _check_state(self) -> None:
         if self.projection_.size and self.projection_.shape[0] != self.n_features_in_:

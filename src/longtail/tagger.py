@@ -17,8 +17,8 @@ from longtail._progress import Progress
 from longtail._rules import Choice, Int, Nothing, Real, check_value
 from longtail._topk import TopK
 from longtail._version import __version__
-from longtail.baselines import Popularity
 from longtail.calibration import Calibration, Measure, Method
+from longtail.dismec import DiSMEC
 from longtail.execution import Executor
 from longtail.explain import Explanation, explain_text
 from longtail.label_search import LabelSearch
@@ -49,7 +49,7 @@ class Tagger:
 
     Parameters
     ----------
-    estimator : an estimator, default Popularity
+    estimator : an estimator, default DiSMEC
     vectorizer : TextVectorizer, "tfidf" or None, default "tfidf"
         "tfidf" is a TextVectorizer with its defaults. None takes vectors instead of texts, in `fit` and everywhere:
         embeddings that you made yourself, as a matrix with one row a text.
@@ -90,7 +90,7 @@ class Tagger:
         blocked: Iterable[str] = (),
     ) -> None:
         if estimator is None:
-            estimator = Popularity()
+            estimator = DiSMEC()
         if not isinstance(estimator, XMCClassifier):
             raise TypeError(f"Tagger: estimator must be a longtail estimator, got {estimator!r}")
         if vectorizer == "tfidf":

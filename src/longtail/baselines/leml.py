@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from longtail import _core
 from longtail._arrays import ArraySpec
 from longtail._base import XMCClassifier
+from longtail._contributions import Contributions
 from longtail._matrices import Matrix
 from longtail._projection import Factors, leml_projection, project
+from longtail._ranges import Between, Range
 from longtail._rules import Int, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
@@ -60,6 +62,10 @@ class LEML(XMCClassifier):
         "n_components": (Int(1),),
         "l2": (Real(0, above=True),),
         "n_iterations": (Int(1),),
+    }
+    _ranges: ClassVar[dict[str, Range]] = {
+        "n_components": Between(20, 500, log=True),
+        "l2": Between(0.1, 100.0, log=True),
     }
     _state: ClassVar[dict[str, ArraySpec]] = {
         "feature_factors_": ArraySpec(np.float32, ndim=2, finite=True),
@@ -108,6 +114,14 @@ class LEML(XMCClassifier):
         if len(self.seen_label_ids_):
             label_ids = np.where(places >= 0, self.seen_label_ids_[np.maximum(places, 0)], np.int32(-1))
         return TopK(label_ids, scores)
+
+    def _contributions(self, x_row: Matrix, label_id: int) -> Contributions:
+        """A feature adds its value times the product of the two factors: exact."""
+        row = sp.csr_array(x_row)
+        place = np.flatnonzero(self.seen_label_ids_ == label_id)
+        factors = self.label_factors_[:, place].sum(axis=1, dtype=np.float64)
+        values = row.data * (self.feature_factors_[row.indices] @ factors)
+        return Contributions(row.indices, values, 0.0, float(values.sum()), exact=True)
 
     def _check_state(self) -> None:
         n_components = self.feature_factors_.shape[1]

@@ -14,8 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from longtail import _core, _rules
 from longtail._arrays import ArraySpec
 from longtail._base import XMCClassifier
+from longtail._contributions import Contributions
 from longtail._matrices import Matrix, labels_from
 from longtail._progress import Progress
+from longtail._ranges import Between, OneOf, Range
 from longtail._rules import Bool, Choice, Int, Nothing, Real, Rule
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
@@ -145,6 +147,11 @@ class DiSMEC(XMCClassifier):
         "cg_tolerance": (Real(0, 1, above=True),),
         "max_iterations": (Int(1),),
         "keep_statistics": (Bool(),),
+    }
+    _ranges: ClassVar[dict[str, Range]] = {
+        "loss": OneOf("squared_hinge", "logistic"),
+        "cost": Between(0.1, 20.0, log=True),
+        "positive_weights": OneOf(None, "propensity", "unbiased"),
     }
     _state: ClassVar[dict[str, ArraySpec]] = {
         "index_indptr_": ArraySpec(np.int64, ndim=1, min=0),
@@ -300,6 +307,21 @@ class DiSMEC(XMCClassifier):
             _core.Control(),
         )
         return TopK(label_ids, scores)
+
+    def _contributions(self, x_row: Matrix, label_id: int) -> Contributions:
+        """A feature adds its value times its weight, and the bias is the rest of the score: exact."""
+        row = sp.csr_array(x_row)
+        weights = np.zeros(row.nnz)
+        for at, feature_id in enumerate(row.indices.tolist()):
+            begin, end = int(self.index_indptr_[feature_id]), int(self.index_indptr_[feature_id + 1])
+            place = begin + int(np.searchsorted(self.index_label_ids_[begin:end], label_id))
+            if place < end and self.index_label_ids_[place] == label_id:
+                is_coded = self.weight_type == "int8"
+                weights[at] = (
+                    self.index_codes_[place] * self.label_scales_[label_id] if is_coded else self.index_weights_[place]
+                )
+        values, bias = weights * row.data, float(self.biases_[label_id])
+        return Contributions(row.indices, values, bias, bias + float(values.sum()), exact=True)
 
     def _check_state(self) -> None:
         int8 = self.weight_type == "int8"

@@ -31,7 +31,7 @@ HOMES: dict[str, Home] = {
     "TextVectorizer": Home("longtail.text", "part"),
 }
 # What `longtail train` uses unless told: the best estimator there is.
-DEFAULT = "Popularity"
+DEFAULT = "DiSMEC"
 
 
 def find_class(owner: str, name: object) -> tuple[type[Any], Kind]:
