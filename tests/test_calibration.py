@@ -140,6 +140,22 @@ def test_precision_keeps_its_floor_and_gives_as_much_as_it_can() -> None:
     assert counts == sorted(counts, reverse=True)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    cells=st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=6, max_size=12),
+    floor=st.sampled_from([0.3, 0.5, 0.75, 1.0]),
+)
+def test_the_floor_is_kept_for_any_scores(cells: list[tuple[int, bool]], floor: float) -> None:
+    n_rows = len(cells) // 2
+    scores = np.array([cell[0] for cell in cells[: 2 * n_rows]], np.float32).reshape(n_rows, 2) / 4
+    Y = np.array([cell[1] for cell in cells[: 2 * n_rows]], float).reshape(n_rows, 2)
+    if not Y.any():
+        return
+    calibration = lt.Calibration(measure="precision", floor=floor, min_positives=1).fit(ranked(scores), Y)
+    found = decisions(calibration, ranked(scores), 2)
+    assert (found * Y).sum() >= floor * found.sum() - 1e-9
+
+
 def test_no_label_is_given_where_no_precision_would_do() -> None:
     top = lt.TopK(np.array([[0, 1]] * 4, np.int32), np.array([[0.9, 0.5]] * 4, np.float32))
     Y = np.array([[0, 1], [0, 0], [0, 1], [0, 0]])

@@ -14,7 +14,7 @@ from longtail._topk import TopK
 from longtail.calibration.curves import Curve, fit_isotonic, fit_platt, sigmoid
 from longtail.calibration.errors import expected_calibration_error
 from longtail.calibration.pairs import Group, Pairs, pairs_of
-from longtail.calibration.thresholds import f1_threshold, floor_threshold, macro_f1_threshold, micro_f1_thresholds
+from longtail.calibration.thresholds import f1_threshold, floor_thresholds, macro_f1_threshold, micro_f1_thresholds
 
 Method = Literal["isotonic", "sigmoid"]
 Measure = Literal["micro_f1", "macro_f1", "precision"]
@@ -33,7 +33,8 @@ class Calibration:
     method : "isotonic" or "sigmoid", default "isotonic"
         Any rising curve, or Platt's sigmoid, which needs fewer rows.
     measure : "micro_f1", "macro_f1" or "precision", default "micro_f1"
-        What the thresholds make as great as possible; for "precision" they give as many labels as `floor` allows.
+        What the thresholds make as great as possible; for "precision" they find as many labels as they can while
+        `floor` is kept over all labels that are given.
     floor : float, optional
         The precision that labels must keep, for ``measure="precision"``.
     min_positives : int, default 50
@@ -218,5 +219,5 @@ class Calibration:
         elif self.measure == "macro_f1":
             found = [macro_f1_threshold(groups[0], pairs)] + [f1_threshold(group) for group in groups[1:]]
         else:
-            found = [floor_threshold(group, self.floor or 0.0) for group in groups]
+            found = floor_thresholds(groups, self.floor or 0.0)
         return np.array(found, dtype=np.float32)

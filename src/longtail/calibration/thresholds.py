@@ -7,6 +7,8 @@ import numpy as np
 from longtail.calibration.pairs import Group, Pairs
 
 _N_CUTS = 200
+_GREATEST_PRICE = 1e9
+_N_BISECTIONS = 40
 
 
 def micro_f1_thresholds(groups: list[Group], n_positives: int) -> list[float]:
@@ -50,9 +52,25 @@ def macro_f1_threshold(group: Group, pairs: Pairs) -> float:
     return group.score_at(best_cut)
 
 
-def floor_threshold(group: Group, floor: float) -> float:
-    """Give as many as possible while the share of hits keeps the floor."""
-    cuts = group.cuts()[1:]
-    hits = np.cumsum(group.hits)[cuts - 1] if len(cuts) else np.empty(0)
-    enough = np.flatnonzero(hits >= floor * cuts)
-    return group.score_at(int(cuts[enough[-1]]) if len(enough) else 0)
+def floor_thresholds(groups: list[Group], floor: float) -> list[float]:
+    """Give as many hits as possible while the share of hits among all that is given keeps the floor.
+
+    Lagrange: for a price of falling short, the groups maximise hits + price·(hits − floor·given) each on its own; the
+    least price that keeps the floor is found by bisection.
+    """
+    cuts = [group.cuts() for group in groups]
+    hits = [np.concatenate([[0], np.cumsum(group.hits)])[cut] for group, cut in zip(groups, cuts, strict=True)]
+
+    def choose(price: float) -> tuple[list[int], float]:
+        spare = [hit - floor * cut for hit, cut in zip(hits, cuts, strict=True)]
+        chosen = [int(np.argmax(hit + price * over)) for hit, over in zip(hits, spare, strict=True)]
+        return chosen, sum(float(over[at]) for over, at in zip(spare, chosen, strict=True))
+
+    low, high = 0.0, 1.0
+    while choose(high)[1] < 0 and high < _GREATEST_PRICE:
+        low, high = high, 2 * high
+    for _ in range(_N_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if choose(middle)[1] >= 0 else (middle, high)
+    best = choose(high)[0]
+    return [group.score_at(int(cut[at])) for group, cut, at in zip(groups, cuts, best, strict=True)]
