@@ -26,7 +26,9 @@ import numpy as np
 
 import longtail as lt
 from longtail.io.registry import HOMES, Home
+from tests.contract.estimators import ESTIMATORS
 from tests.io.toy_tree import ToyTree
+from tests.models.make import make_labels, make_rows
 
 Files = dict[str, bytes]
 _HANG_SECONDS = 60
@@ -79,6 +81,11 @@ def make_models() -> dict[str, tuple[Files, Any]]:
         "tree": (ToyTree(n_jobs=1, helper=lt.Popularity(n_jobs=1)).fit(X, Y), X),
         "tagger": (tagger, texts),
     }
+    rows, labels_of_rows = make_rows(), make_labels()
+    for name, make in ESTIMATORS.items():
+        models[name] = make().fit(rows, labels_of_rows), rows[:5]
+        if name != "Popularity":
+            models[f"{name} dense"] = make().fit(rows.toarray(), labels_of_rows), rows[:5].toarray()
     made: dict[str, tuple[Files, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, (model, question) in models.items():
@@ -92,14 +99,15 @@ def make_models() -> dict[str, tuple[Files, Any]]:
 def mutate(files: Files, rng: random.Random) -> Files:
     """Return some of the files, changed."""
     changed: Files = {}
+    names = sorted(files) + 3 * sorted(name for name in files if name.endswith(".npy"))
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
-        name = rng.choice(sorted(files))
+        name = rng.choice(names)
         data = changed.get(name, files[name])
         mutations: list[Callable[[bytes, random.Random], bytes]] = [flip, splice, cut, grow]
         if name.endswith(".json"):
             mutations += 6 * [edit_json]
         elif name.endswith(".npy"):
-            mutations += [edit_header, edit_values, edit_values]
+            mutations += [edit_header, *6 * [edit_values]]
         changed[name] = rng.choice(mutations)(data, rng)
         if name.endswith((".npy", ".jsonl")) and rng.random() < 0.7:
             agree(files, changed, name)
