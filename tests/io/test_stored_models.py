@@ -25,5 +25,8 @@ def test_a_stored_model_answers_as_it_did(path: Path, tmp_path: Path) -> None:
         assert found == {key: value for key, value in expected.items() if key != "scores"}
 
 
-def test_every_format_has_a_stored_model() -> None:
+def test_every_format_has_a_stored_model_and_a_line_in_the_docs() -> None:
     assert {path.parent.name for path in MODELS} == {f"format-{number}" for number in range(1, FORMAT + 1)}
+    page = (HERE.parents[1] / "docs" / "format.md").read_text()
+    for number in range(1, FORMAT + 1):
+        assert f"\n| {number} | " in page
