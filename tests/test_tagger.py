@@ -88,6 +88,7 @@ def test_calibrated_taggers_know_how_many_labels_to_give(texts: list[str], tagge
     assert {len(row) for row in found} >= {1, 2}
     for row in tagger.tag(texts[:5], top_k=4):
         assert all(tag.proba is not None and 0 <= tag.proba <= 1 for tag in row)
+        assert [tag.proba for tag in row] == sorted((tag.proba or 0.0 for tag in row), reverse=True)
     certain = tagger.tag(texts, threshold=0.9)
     assert all(tag.proba is not None and tag.proba >= 0.9 for row in certain for tag in row)
 

@@ -145,7 +145,7 @@ class Tagger:
         include: Iterable[str] | None = None,
         exclude: Iterable[str] | None = None,
     ) -> list[list[Tag]]:
-        """Propose labels for each text, best first.
+        """Propose labels for each text, best first: by score, or by probability when the tagger is calibrated.
 
         Parameters
         ----------
@@ -366,6 +366,9 @@ class Tagger:
         names = self.label_names_
         tags: list[list[Tag]] = [[] for _ in range(len(label_ids))]
         row_ids, columns = np.nonzero(given)
+        if proba is not None:  # likely ones first; equal ones keep the order of their scores
+            order = np.lexsort((columns, -proba[row_ids, columns], row_ids))
+            row_ids, columns = row_ids[order], columns[order]
         chances: Iterable[float | None] = [None] * len(row_ids) if proba is None else proba[row_ids, columns].tolist()
         picked = label_ids[row_ids, columns].tolist(), scores[row_ids, columns].tolist()
         for row_id, label_id, score, chance in zip(row_ids.tolist(), *picked, chances, strict=True):

@@ -96,7 +96,7 @@ def test_predict_writes_a_file_whole(tmp_path: Path, model: Path, train_file: Pa
         (["train", "missing.txt", "-o", "m"], "does not exist"),
         (["train", "TRAIN", "-o", "MODEL"], "exists; pass --overwrite"),
         (["train", "TRAIN", "-o", "m2", "-e", "Popular"], "estimator must be one of"),
-        (["train", "TRAIN", "-o", "m2", "-e", "Popularity", "-p", "n_jobs"], "--param takes name=value"),
+        (["train", "TRAIN", "-o", "m2", "-e", "Popularity", "-p", "n_jobs"], "a parameter is given as name=value"),
         (["train", "TRAIN", "-o", "m2", "-e", "Popularity", "-p", "n_jobs=0"], "n_jobs must be"),
         (["train", "TRAIN", "-o", "m2", "-e", "Popularity", "-p", "n_tres=3"], "has no parameter"),
         (["train", "BROKEN", "-o", "m2", "-e", "Popularity"], "line 2"),

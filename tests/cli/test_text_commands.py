@@ -124,6 +124,30 @@ def test_user_errors_are_short_and_exit_with_2(
     assert "Traceback" not in done.stderr
 
 
+def test_train_takes_text_parameters_and_blocked_labels(data: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    longtail(
+        "train",
+        data,
+        "-o",
+        model,
+        "-e",
+        "Popularity",
+        "-t",
+        "max_ngram=2",
+        "--text-param",
+        "min_df=1",
+        "--block",
+        "game",
+    )
+    card = json.loads(longtail("info", model, "--json").stdout)
+    assert card["models"]["vectorizer"]["parameters"]["max_ngram"] == 2
+    labels = json.loads(longtail("tag", model, "chess", "--json").stdout)["labels"]
+    assert [row["label"] for row in labels] == ["mail", "net"]
+    refused = longtail("train", data, "-o", tmp_path / "n", "-t", "ngrams=2", ok=False)
+    assert "TextVectorizer has no parameter 'ngrams'" in refused.stderr
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_name_the_command(shell: str) -> None:
     assert "longtail" in longtail("completion", shell).stdout

@@ -103,7 +103,7 @@ def test_any_bytes_are_read_or_refused_with_their_place(tmp_path, name, pieces):
 
 
 def test_names_must_tell_the_format(tmp_path):
-    with pytest.raises(ValueError, match=r"\.jsonl, \.csv or \.tsv"):
+    with pytest.raises(ValueError, match=r"\.jsonl, \.csv, \.tsv, \.fasttext"):
         read_text(write(tmp_path, "rows.doc", ""))
 
 

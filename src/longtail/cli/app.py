@@ -32,7 +32,7 @@ def app() -> None:
       .txt .txt.gz           XMC text: 'n_rows n_features n_labels', then 'l1,l2 f:v f:v ...'
       .svm .svm.gz           svmlight, multi-label
       .npz                   scipy matrices, X.NAME.npz beside Y.NAME.npz
-      .jsonl .csv .tsv (.gz) texts with label names
+      .jsonl .csv .tsv (.gz) texts with label names; also Annif's .tsv, .fasttext and .parquet
       a directory            CSR arrays, memory-mapped (made by `longtail convert`)
 
     \b

@@ -14,10 +14,11 @@ import click
 if TYPE_CHECKING:
     from longtail._base import XMCClassifier
     from longtail.tagger import Tagger
+    from longtail.text import TextVectorizer
 
     Model = XMCClassifier | Tagger
 
-TEXT_ENDINGS = (".jsonl", ".csv", ".tsv")
+TEXT_ENDINGS = (".jsonl", ".csv", ".tsv", ".fasttext", ".ft", ".parquet")
 
 data_argument = click.argument("data", type=click.Path(exists=True, path_type=Path))
 model_argument = click.argument("model", type=click.Path(exists=True, file_okay=False, path_type=Path))
@@ -61,7 +62,7 @@ def parse_params(pairs: tuple[str, ...]) -> dict[str, Any]:
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
-            raise click.UsageError(f"--param takes name=value, got {pair!r}; for example --param n_trees=10")
+            raise click.UsageError(f"a parameter is given as name=value, got {pair!r}; for example --param n_trees=10")
         params[name.replace("-", "_")] = parse_value(text)
     return params
 
@@ -72,6 +73,20 @@ def parse_value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def make_vectorizer(pairs: tuple[str, ...]) -> TextVectorizer:
+    """Make the vectorizer that NAME=VALUE pairs describe."""
+    from longtail.text import TextVectorizer
+
+    params = parse_params(pairs)
+    for name in params:
+        if name not in TextVectorizer._rules:
+            known = ", ".join(TextVectorizer._rules)
+            raise ValueError(f"TextVectorizer has no parameter {name!r}; it has {known}")
+    made = TextVectorizer(**params)
+    made.check_params()
+    return made
 
 
 def load_tagger(path: Path, n_jobs: int | None) -> Tagger:

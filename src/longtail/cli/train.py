@@ -16,6 +16,17 @@ from longtail.cli import options
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory of the new model.")
 @click.option("-e", "--estimator", default=None, help="Name of the estimator, e.g. Popularity.")
 @click.option("-p", "--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter of the estimator.")
+@click.option(
+    "-t",
+    "--text-param",
+    "text_params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter of the TextVectorizer, for texts, e.g. max_ngram=2.",
+)
+@click.option(
+    "--block", "blocked", multiple=True, metavar="LABEL", help="A label that is never given; may be repeated."
+)
 @click.option("--unit-rows", is_flag=True, help="Scale every row of a matrix to length 1 (texts always are).")
 @click.option("--random-state", type=int, default=0, show_default=True, help="Same seed, same model.")
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="Directory that makes the run resumable.")
@@ -27,6 +38,8 @@ def train(
     output: Path,
     estimator: str | None,
     params: tuple[str, ...],
+    text_params: tuple[str, ...],
+    blocked: tuple[str, ...],
     unit_rows: bool,
     random_state: int,
     checkpoint: Path | None,
@@ -53,7 +66,9 @@ def train(
     trained: options.Model
     if options.is_text(data):
         texts, labels = datasets.read_text(data)
-        trained = longtail.Tagger(model).fit(texts, labels, checkpoint=checkpoint, progress="bar")
+        trained = longtail.Tagger(model, options.make_vectorizer(text_params), blocked=blocked).fit(
+            texts, labels, checkpoint=checkpoint, progress="bar"
+        )
     else:
         X, Y = datasets.read(data)
         trained = model.fit(datasets.unit_rows(X) if unit_rows else X, Y, checkpoint=checkpoint, progress="bar")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from longtail.datasets._csr import Csr
 
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-_TEXT = (".jsonl", ".csv", ".tsv")
+_TEXT = (".jsonl", ".csv", ".tsv", ".fasttext", ".ft", ".parquet")
 _KNOWN = ".txt (XMC), .svm (svmlight), both also .gz, .npz (a pair X… and Y…), or a CSR directory"
 
 

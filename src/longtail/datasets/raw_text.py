@@ -1,4 +1,4 @@
-"""Texts with label names: JSON lines, CSV and TSV."""
+"""Texts with label names: JSON lines, CSV and TSV, and by way of `corpora` what other tools use."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from longtail.datasets._streams import new_file, read_blocks
+from longtail.datasets._lines import numbered_lines
+from longtail.datasets._streams import new_file
+from longtail.datasets.corpora import is_annif, read_annif, read_fasttext, read_parquet
 
 _MAX_LINE_BYTES = 1 << 24
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_FASTTEXT = (".fasttext", ".ft")
 _field_limit_lock = threading.Lock()
 
 
@@ -27,7 +30,9 @@ def read_text(
     path : str or path-like
         ``.jsonl``: one object ``{"text": "…", "labels": ["…", …]}`` a line; other keys are ignored. ``.csv`` and
         ``.tsv``: columns ``text`` and ``labels``, named in the first line. Labels may be missing, as in data to
-        predict. UTF-8; gzip is recognised by its content.
+        predict. ``.fasttext`` or ``.ft``: ``__label__a __label__b text``, as fastText has it. ``.tsv`` without
+        column names: a text, a tab and its subjects as ``<uri>``, as Annif has it. ``.parquet``: columns ``text``
+        and ``labels`` (needs pyarrow). UTF-8; gzip is recognised by its content.
     label_separator : str, default ";"
         What parts the labels in a cell of a CSV or TSV file.
     max_line_bytes : int, default 16 MiB
@@ -57,10 +62,18 @@ def read_text(
     suffix = Path(path.name.removesuffix(".gz")).suffix
     if suffix == ".jsonl":
         rows = _read_jsonl(path, max_line_bytes)
+    elif suffix in _FASTTEXT:
+        rows = read_fasttext(path, max_line_bytes)
+    elif suffix == ".parquet":
+        rows = read_parquet(path)
+    elif suffix == ".tsv" and is_annif(path, max_line_bytes):
+        rows = read_annif(path, max_line_bytes)
     elif suffix in _DELIMITERS:
         rows = _read_csv(path, _DELIMITERS[suffix], label_separator, max_line_bytes)
     else:
-        raise ValueError(f"{path}: the name of a text file must end in .jsonl, .csv or .tsv (and .gz)")
+        raise ValueError(
+            f"{path}: the name of a text file must end in .jsonl, .csv, .tsv, .fasttext (each also .gz) or .parquet"
+        )
     texts: list[str] = []
     labels: list[list[str]] = []
     for text, names in rows:
@@ -103,7 +116,7 @@ def write_jsonl(
 
 
 def _read_jsonl(path: Path, max_line_bytes: int) -> Iterator[tuple[str, list[str]]]:
-    for number, line in _numbered_lines(path, max_line_bytes):
+    for number, line in numbered_lines(path, max_line_bytes):
         if not line.strip():
             continue
         place = f"{path}, line {number}"
@@ -125,7 +138,7 @@ def _read_jsonl(path: Path, max_line_bytes: int) -> Iterator[tuple[str, list[str
 def _read_csv(path: Path, delimiter: str, label_separator: str, max_line_bytes: int) -> Iterator[tuple[str, list[str]]]:
     if not label_separator:
         raise ValueError("label_separator must not be empty")
-    lines = (line + "\n" for _, line in _numbered_lines(path, max_line_bytes))
+    lines = (line + "\n" for _, line in numbered_lines(path, max_line_bytes))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     cells = _cells(path, reader, max_line_bytes)
     header = next(cells, None)
@@ -156,33 +169,6 @@ def _cells(path: Path, reader: Any, max_cell_bytes: int) -> Iterator[list[str]]:
         if row is None:
             return
         yield row
-
-
-def _numbered_lines(path: Path, max_line_bytes: int) -> Iterator[tuple[int, str]]:
-    """Yield lines without their ends, decoded, numbered from 1."""
-    for number, raw in enumerate(_lines(path, max_line_bytes), 1):
-        if raw is None:
-            raise ValueError(f"{path}, line {number}, column 1: the line is longer than {max_line_bytes} bytes")
-        line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-        try:
-            yield number, line.removesuffix(b"\r").decode()
-        except UnicodeDecodeError as error:
-            place = f"{path}, line {number}, column {error.start + 1}"
-            raise ValueError(f"{place}: not valid UTF-8: {error.reason}") from None
-
-
-def _lines(path: Path, max_line_bytes: int) -> Iterator[bytes | None]:
-    """Yield lines without their newline; None, and no more, for one that is too long."""
-    rest = b""
-    for block in read_blocks(path):
-        *lines, rest = (rest + block).split(b"\n")
-        for line in lines:
-            yield line if len(line) <= max_line_bytes else None
-        if len(rest) > max_line_bytes:
-            yield None
-            return
-    if rest:
-        yield rest
 
 
 def _check_strings(place: str, text: object, names: list[Any]) -> None:
