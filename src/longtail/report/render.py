@@ -46,7 +46,7 @@ def render(findings: Findings, *, title: str = "Evaluation report", model: str =
         ks=TABLE_KS,
         measures={name: text for name, text in _MEASURES.items() if name in findings.table},
         plots={name: Markup(svg) for name, svg in draw_all(findings).items()},  # numbers only
-        card=_flat(findings.card),
+        card=_flat({name: fact for name, fact in findings.card.items() if name != "metrics"}),  # newer ones are above
     )
 
 

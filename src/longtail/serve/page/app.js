@@ -2,9 +2,10 @@
 
 // Everything that comes from the model or the user reaches the page through textContent, never as HTML.
 
-const TOP_K = 20;
+const TOP_K = 15;
 const WAIT_MS = 180;
 const MAX_WORDS = 12;
+const WEAKEST_MARK = 0.08;  // of the strongest; weaker words would only make the text restless
 
 const isNarrow = matchMedia("(max-width: 820px)");
 const byId = (id) => document.getElementById(id);
@@ -102,7 +103,7 @@ async function tagNow() {
   try {
     const body = { text, top_k: TOP_K, threshold: byId("auto").checked ? "auto" : null };
     const { answer, milliseconds } = await call("api/tag", body, mine.signal);
-    state.labels = answer.labels;
+    state.labels = bestFirst(answer.labels);
     if (text !== state.taggedText) {
       state.taggedText = text;
       state.explanations.clear();
@@ -119,6 +120,11 @@ async function tagNow() {
     if (running === mine) running = null;
   }
 }
+
+/** Labels come by score; the curves behind probabilities differ from label to label, and people compare those. */
+const bestFirst = (labels) => labels.every((label) => label.proba !== null)
+  ? [...labels].sort((a, b) => b.proba - a.proba || b.score - a.score)
+  : labels;
 
 const valueOf = (label) => (state.calibrated ? label.proba : label.score);
 
@@ -254,6 +260,7 @@ function showMarks(words) {
   const characters = Array.from(byId("text").value);
   const strongest = Math.max(...words.map((word) => Math.abs(word.contribution)), 1e-9);
   const spans = words
+    .filter((word) => Math.abs(word.contribution) >= WEAKEST_MARK * strongest)
     .flatMap((word) => word.spans.map(([begin, end]) => ({ begin, end, contribution: word.contribution })))
     .sort((a, b) => a.begin - b.begin || b.end - a.end);
   const nodes = [];
@@ -263,7 +270,7 @@ function showMarks(words) {
     const from = Math.max(begin, at);
     nodes.push(document.createTextNode(characters.slice(at, from).join("")));
     const mark = element("mark", contribution < 0 ? "against" : "for", characters.slice(from, end).join(""));
-    mark.style.setProperty("--strength", (0.1 + 0.45 * (Math.abs(contribution) / strongest)).toFixed(3));
+    mark.style.setProperty("--strength", (0.06 + 0.49 * (Math.abs(contribution) / strongest)).toFixed(3));
     nodes.push(mark);
     at = end;
   }
@@ -369,7 +376,8 @@ async function ask(name) {
 
 // ---- model card, examples, copying -----------------------------------------------------------------------------
 
-const words = (key) => key.replaceAll("_", " ");
+const words = (key) => key.replace(/^n_/, "").replaceAll("_", " ");
+const CARD_ORDER = ["metrics", "label_counts", "calibration"];  // what people look for before parameters
 
 function formatFact(value) {
   if (value === null || value === undefined) return "–";
@@ -379,13 +387,32 @@ function formatFact(value) {
   return String(value);
 }
 
+/** Put measures such as P@1, P@3, P@5 into one row. */
+function joinMeasures(facts) {
+  const rows = new Map();
+  for (const [key, value] of Object.entries(facts)) {
+    const [, name, k] = /^(.+)@(\d+)$/.exec(key) || [];
+    if (name === undefined) return facts;
+    rows.set(name, [...(rows.get(name) || []), [k, value]]);
+  }
+  return Object.fromEntries(
+    [...rows].map(([name, pairs]) => [
+      `${name} @${pairs.map(([k]) => k).join(", ")}`,
+      pairs.map(([, value]) => Number(value).toFixed(1)).join(" · "),
+    ]),
+  );
+}
+
 function cardRows(facts, prefix = "") {
   const plain = Object.entries(facts).filter(([, value]) => value === null || typeof value !== "object" || Array.isArray(value));
   const groups = Object.entries(facts).filter(([, value]) => value !== null && typeof value === "object" && !Array.isArray(value));
+  const place = ([key]) => (CARD_ORDER.indexOf(key) + CARD_ORDER.length + 1) % (CARD_ORDER.length + 1);
+  groups.sort((a, b) => place(a) - place(b));
   const nodes = plain.flatMap(([key, value]) => [element("dt", "", words(key)), element("dd", "", formatFact(value))]);
   for (const [key, value] of groups) {
     const title = prefix ? `${prefix}, ${words(key)}` : words(key);
-    nodes.push(element("dt", "group", title), ...cardRows(value, title));
+    const rows = cardRows(joinMeasures(value), title);
+    if (rows.length) nodes.push(element("dt", "group", title), ...rows);
   }
   return nodes;
 }
