@@ -1,6 +1,6 @@
 """Take the screenshots of the page that README and docs show: trains on the sample, serves, drives Chromium.
 
-    .venv/bin/python scripts/take_screenshots.py docs
+.venv/bin/python scripts/take_screenshots.py docs
 """
 
 import io

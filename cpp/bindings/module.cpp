@@ -13,6 +13,10 @@ void bind_boost(nanobind::module_& m);
 #define LONGTAIL_NB_MODULE(name, variable) NB_MODULE(name, variable)
 
 LONGTAIL_NB_MODULE(LONGTAIL_MODULE, m) {
+#ifdef NDEBUG
+    // A model that something still holds when the interpreter ends is not lost; debug builds tell of it all the same.
+    nanobind::set_leak_warnings(false);
+#endif
     longtail::bindings::bind_base(m);
     longtail::bindings::bind_text(m);
     longtail::bindings::bind_linear(m);

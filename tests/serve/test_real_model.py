@@ -6,19 +6,15 @@ from fastapi.testclient import TestClient
 import longtail as lt
 from longtail.serve import create_app
 from longtail.serve.model import ServedModel
+from tests.serve.models import learnt_tagger
 
 TEXT = "🎵 A tiny web server, and a mail reader"
 
 
 @pytest.fixture(scope="module")
 def model_path(tmp_path_factory):
-    words = {"web::server": "web server", "mail::client": "mail reader", "sound::player": "music player"}
-    texts = [f"{article} {kind} {words[label]}" for article in ("a", "the") for kind in ("small", "big") for label in words]
-    labels = [[label, "role::program"] for _ in range(4) for label in words]
-    tagger = lt.Tagger(lt.DiSMEC(n_jobs=1), lt.TextVectorizer(min_df=1)).fit(texts, labels)
-    tagger.calibrate(texts, labels)
     path = tmp_path_factory.mktemp("models") / "tags.model"
-    lt.save(tagger, path)
+    lt.save(learnt_tagger(), path)
     return path
 
 

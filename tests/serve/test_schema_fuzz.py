@@ -10,15 +10,15 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from longtail.serve import Limits, create_app
-from tests.serve.fakes import FakeTagger
+from tests.serve.models import learnt_tagger
 
-app = create_app(FakeTagger(calibrated=True), limits=Limits(max_text_chars=500, max_batch=5))
+app = create_app(learnt_tagger(), limits=Limits(max_text_chars=500, max_batch=5))
 schema = schemathesis.openapi.from_asgi("/openapi.json", app)
 
 
 @schema.parametrize()
 @settings(
-    max_examples=40,
+    max_examples=30,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],

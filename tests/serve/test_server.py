@@ -58,6 +58,7 @@ def test_it_serves_and_stops_in_good_order(model, n_workers):
             connection.sendall(content[5:])
             assert connection.recv(100).startswith(b"HTTP/1.1 200")
         assert service.stop() == 0
+        assert len(service.lines) == 1, "it says where it serves, and nothing else"
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])

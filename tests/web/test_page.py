@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tests.serve.fakes import FakeTagger
+from tests.serve.models import learnt_tagger
 
 pytestmark = pytest.mark.web
 
@@ -49,6 +50,17 @@ def test_pointing_at_a_label_marks_its_words_in_the_text(open_page):
     assert page.locator("#marks mark.against").all_inner_texts() == ["server"]
     page.hover("h1")
     page.wait_for_selector("#marks mark", state="detached")
+
+
+def test_a_real_model_shows_what_it_learnt(open_page):
+    page = open_page(learnt_tagger())
+    write(page, "🎵 my tiny WEB server")
+    page.locator(".label", has_text="web::server").hover()
+    page.wait_for_selector("#marks mark")
+    assert page.locator("#marks mark.for").all_inner_texts() == ["WEB", "server"]
+    page.click("#examples button >> nth=0")
+    page.click("#card-open")
+    assert "DiSMEC" in page.inner_text("#card-body")
 
 
 def test_marks_lie_under_their_words(open_page):

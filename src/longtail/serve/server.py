@@ -172,6 +172,7 @@ class _Supervisor:
             return 0 if self._is_stopping else 1
         finally:
             self._kill_rest()
+            gc.unfreeze()
             signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
     def _handle(self, signal_number: int, mask: set[int]) -> None:
