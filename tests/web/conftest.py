@@ -58,7 +58,7 @@ def open_page(browser) -> Iterator[Callable]:
         page_context = browser.new_context(**(context or {}))
         closers.append(page_context.close)
         page = page_context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(30_000)
         if not may_complain:
             page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))

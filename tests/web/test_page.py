@@ -130,7 +130,7 @@ def test_labels_are_copied_as_json(open_page):
     page = open_page(FakeTagger(), context={"permissions": ["clipboard-read", "clipboard-write"]})
     write(page)
     page.click("#copy")
-    page.wait_for_function("document.getElementById('copy').textContent === 'Copied'")
+    page.wait_for_function("async () => (await navigator.clipboard.readText()) !== ''")
     copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
     assert copied["text"] == TEXT
     assert copied["labels"][0] == {"label": "network::server", "score": 2.5, "proba": None}
