@@ -9,7 +9,7 @@ import pytest
 
 import longtail as lt
 from longtail._forest import vote
-from longtail._paths import sum_paths
+from longtail._paths import LinearForest, sum_linear_paths, sum_paths
 from tests.word_counter import WordCounter
 
 TEXTS = ["a web server", "a web browser", "mail server", "chess puzzle"]
@@ -133,3 +133,26 @@ def test_paths_add_up_to_the_votes_of_the_trees(sample: Any) -> None:
             assert sums.score == pytest.approx(sum(v.contribution for v in votes), abs=1e-5)
             used = {split.feature_id for v in votes for split in v.path}
             assert set(np.flatnonzero(sums.by_feature)) <= used
+
+
+def test_linear_splits_share_their_gain_among_the_words_that_decide() -> None:
+    """One tree of one split: 2·x0 − x1 >= 0 leads to a leaf that knows the label, the other side does not."""
+    forest = LinearForest(
+        tree_roots=np.array([0], np.int32),
+        right_child=np.array([2, 0, 0], np.int32),
+        biases=np.zeros(3, np.float32),
+        split_indptr=np.array([0, 2, 2, 2]),
+        split_features=np.array([0, 1], np.int32),
+        split_weights=np.array([2, -1], np.float32),
+        leaf_indptr=np.array([0, 0, 0, 1]),
+        leaf_labels=np.array([3], np.int32),
+        leaf_values=np.array([0.8], np.float32),
+    )
+    sums = sum_linear_paths(forest, np.array([1, 1, 1], np.float32), 3)
+    assert sums.score == pytest.approx(0.8)
+    assert sums.bias == pytest.approx(0.4), "a tree knows nothing before its first decision"
+    np.testing.assert_allclose(sums.by_feature, [0.8, -0.4, 0], atol=1e-6)
+    away = sum_linear_paths(forest, np.array([0, 1, 0], np.float32), 3)
+    assert away.score == 0
+    np.testing.assert_allclose(away.by_feature, [0, -0.4, 0], atol=1e-6)
+    assert sum_linear_paths(forest, np.array([1, 1, 1], np.float32), 2).score == 0

@@ -17,7 +17,7 @@ from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._forest import Forest, Split, TreeVote, add_tree, check_forest, join_trees, sum_gains, vote
 from longtail._matrices import Matrix, canonical_csr, labels_from
-from longtail._paths import sum_paths
+from longtail._paths import LEAST_SHARE, sum_paths
 from longtail._progress import Progress
 from longtail._projection import leml_projection, pca_projection, project, random_projection
 from longtail._ranges import Between, Range
@@ -30,7 +30,6 @@ __all__ = ["GBDTSparse", "Split", "TreeVote"]
 
 # A sparse X with more than this share of entries set is worked on as a dense one.
 _DENSE_SHARE = 0.3
-_LEAST_COLUMN_SHARE = 0.25
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -380,8 +379,7 @@ class GBDTSparse(XMCClassifier):
         columns = project(canonical_csr(row), self.projection_, 1, _core.Control())[0]
         sums = sum_paths(self._forest(), columns, label_id)
         parts = self.projection_[feature_ids] * values[:, None]
-        # Where words cancel out, none may claim a multiple of what the column gives.
-        sizes = np.maximum(np.abs(columns), _LEAST_COLUMN_SHARE * np.abs(parts).sum(axis=0))
+        sizes = np.maximum(np.abs(columns), LEAST_SHARE * np.abs(parts).sum(axis=0))
         weights = np.sign(columns) * sums.by_feature / np.where(sizes > 0, sizes, 1)
         shared = parts.astype(np.float64) @ weights
         return Contributions(feature_ids, shared, sums.score - float(shared.sum()), sums.score, exact=False)
