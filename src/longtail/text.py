@@ -147,7 +147,8 @@ class TextVectorizer:
         native = self._native_parts()
         texts = self._prepared(texts)
         is_ascii = all(text.isascii() for text in texts)
-        n_threads = min(resolve_n_jobs(n_jobs), max(1, len(texts) // _TEXTS_PER_THREAD))
+        n_useful = max(1, len(texts) // _TEXTS_PER_THREAD)
+        n_threads = 1 if n_useful == 1 else min(resolve_n_jobs(n_jobs), n_useful)  # asking for CPUs reads files
         tf = native.tf_up_to(_greatest_count(texts), sublinear=self.sublinear_tf)
         analyzer = native.ascii_analyzer if is_ascii else native.analyzer(self)
         try:

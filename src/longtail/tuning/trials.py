@@ -101,8 +101,8 @@ def tune(
     --------
     >>> import longtail as lt
     >>> from longtail.tuning import OneOf
-    >>> X, Y = lt.datasets.make_synthetic(n_rows=200, n_features=50, n_labels=10, labels_per_row=2)[:2]
-    >>> lt.tune(lt.Popularity(), X, Y, ranges={"random_state": OneOf(0, 1)}, n_trials=2).measure
+    >>> data = lt.datasets.make_synthetic(n_rows=200, n_features=50, n_labels=10, labels_per_row=2)
+    >>> lt.tune(lt.Popularity(), data.X, data.Y, ranges={"random_state": OneOf(0, 1)}, n_trials=2).measure
     'P@5'
     """
     owner = type(estimator).__name__
