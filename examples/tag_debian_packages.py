@@ -4,7 +4,7 @@ import time
 
 import longtail as lt
 
-SENTENCE = "A small, fast web server for static files, with TLS and a configuration file in plain text."
+SENTENCE = "Graphical editor for photos and drawings."
 
 sample = lt.datasets.load_sample()
 print(f"sample: {len(sample.train_texts):,} package descriptions to learn from, {len(sample.test_texts):,} to test on")
