@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import longtail as lt
+from longtail._arrays.specs import DTYPES
 from longtail.io.registry import HOMES, Home
 from tests.contract.estimators import ESTIMATORS
 from tests.io.toy_tree import ToyTree
@@ -200,7 +201,7 @@ def agree(files: Files, changed: Files, name: str) -> None:
         if name.endswith(".jsonl"):
             claim["n_names"] = changed[name].count(b"\n")
         elif len(claim["shape"]) == 1:
-            claim["shape"] = [(len(changed[name]) - 128) // np.dtype(claim["dtype"]).itemsize]
+            claim["shape"] = [(len(changed[name]) - 128) // DTYPES[claim["dtype"]].itemsize]
         changed[manifest] = json.dumps(root).encode()
     except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
         return
