@@ -27,7 +27,7 @@ def run(*arguments: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_fit_killed_at_random_and_resumed_gives_the_same_bytes(estimator: str) -> None:
-    n_kills = 100 if estimator == "Popularity" else 10
+    n_kills = 100 if estimator == "Popularity" else 5
     counts = run(estimator, "--n", str(n_kills))
     assert counts["kills"] >= n_kills
     assert counts["fits"] > 0
