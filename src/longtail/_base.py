@@ -162,7 +162,7 @@ class XMCClassifier(Estimator):
 
     def _validated(self, X: ArrayLike, *, reset: bool) -> Matrix:
         if not reset and self._is_ready(X):
-            return _native_checked(X)
+            return _native_checked(canonical_csr(X)) if sp.issparse(X) else X
         from sklearn.utils.validation import validate_data
 
         with np.errstate(over="ignore"):  # what overflows float32 becomes infinite, and is then refused as such
@@ -184,9 +184,7 @@ class XMCClassifier(Estimator):
         if hasattr(self, "feature_names_in_"):  # then names are compared, or their lack is warned about
             return False
         if isinstance(X, sp.csr_array):
-            types = (X.data.dtype, X.indices.dtype, X.indptr.dtype)
-            is_native = types == (np.float32, np.int32, np.int64) and X.has_canonical_format
-            return is_native and X.shape[1] == self.n_features_in_
+            return bool(X.dtype == np.float32 and X.ndim == 2 and X.shape[1] == self.n_features_in_)
         if type(X) is np.ndarray and X.ndim == 2 and X.dtype == np.float32 and X.flags.c_contiguous:
             return X.shape[1] == self.n_features_in_ and bool(np.isfinite(X).all())
         return False

@@ -10,6 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail import _core
+
 # CSR with float32 values, int32 indices, int64 indptr, sorted and distinct; or C-contiguous float32.
 Matrix = sp.csr_array | NDArray[np.float32]
 YKind = Literal["classes", "dense", "sparse"]
@@ -28,18 +30,29 @@ class Labels:
 def canonical_csr(X: Any) -> sp.csr_array:
     """Return float32 CSR with int64 indptr, int32 sorted distinct indices; copies only what must change."""
     csr = sp.csr_array(X)  # a new object around the same arrays
-    csr.check_format(full_check=True)  # scipy's own kernels, below, trust every index
+    _check_indptr(csr)
     if not csr.has_canonical_format:
         csr = csr.copy() if csr is X or np.shares_memory(csr.indices, X.indices) else csr
         csr.sum_duplicates()
     if csr.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"at most 2147483647 columns are supported, got {csr.shape[1]}")
+    if csr.indices.dtype != np.int32 and csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < csr.shape[1]:
+        raise ValueError(f"column indices must be in 0 .. {csr.shape[1] - 1}; this matrix was not built by scipy")
     return csr_from_parts(
         csr.data.astype(np.float32, copy=False),
         csr.indices.astype(np.int32, copy=False),
         csr.indptr.astype(np.int64, copy=False),
         csr.shape,
     )
+
+
+def _check_indptr(csr: Any) -> None:
+    """Refuse row borders that would lead scipy's own kernels astray; ours check every index once more."""
+    borders = csr.indptr
+    n_entries = len(csr.indices)
+    is_good = len(borders) == csr.shape[0] + 1 and borders[0] == 0 and borders[-1] == n_entries == len(csr.data)
+    if not is_good or (np.diff(borders) < 0).any():
+        raise ValueError("indptr must rise from 0 to the number of entries; this matrix was not built by scipy")
 
 
 def csr_from_parts(
@@ -65,6 +78,7 @@ def labels_from(owner: str, y: Any, n_rows: int) -> Labels:
             f"{owner}: X and y must have the same number of rows, "
             f"got inconsistent numbers {n_rows} and {labels.Y.shape[0]}"
         )
+    _core.check_labels(labels.Y.shape[1], labels.Y.indptr, labels.Y.indices, "y")
     return labels
 
 
