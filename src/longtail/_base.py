@@ -123,6 +123,7 @@ class XMCClassifier(Estimator):
         _rules.check_params(owner, self.get_params(deep=False), self._rules)
         X = self._validated(X, reset=True)
         labels = labels_from(owner, y, X.shape[0])
+        _core.check_labels(labels.Y.shape[1], labels.Y.indptr, labels.Y.indices, "y")
         with Run(
             owner, resolve_n_jobs(self.n_jobs), executor=executor, checkpoint=checkpoint, progress=progress
         ) as run:

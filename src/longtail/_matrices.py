@@ -10,8 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail import _core
-
 # CSR with float32 values, int32 indices, int64 indptr, sorted and distinct; or C-contiguous float32.
 Matrix = sp.csr_array | NDArray[np.float32]
 YKind = Literal["classes", "dense", "sparse"]
@@ -78,7 +76,6 @@ def labels_from(owner: str, y: Any, n_rows: int) -> Labels:
             f"{owner}: X and y must have the same number of rows, "
             f"got inconsistent numbers {n_rows} and {labels.Y.shape[0]}"
         )
-    _core.check_labels(labels.Y.shape[1], labels.Y.indptr, labels.Y.indices, "y")
     return labels
 
 
