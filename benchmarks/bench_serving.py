@@ -231,8 +231,12 @@ def measure_memory(command, bodies, options):
         with running(command, n_workers, bodies[0]) as (port, process, _):
             time.sleep(3)  # until every worker is up
             load_with_python(port, bodies, _Load(8 * n_workers, 3))
-            sizes = [proportional_bytes(process_id) for process_id in family(process.pid)]
-        yield {"n_workers": n_workers, "n_processes": len(sizes), "pss_mb": round(sum(sizes) / 1e6, 1)}
+            members = family(process.pid)
+            total, mapped = (sum(map(size, members)) / 1e6 for size in (proportional_bytes, mapped_bytes))
+        yield {"n_workers": n_workers, "n_processes": len(members)} | {
+            "pss_mb": round(total, 1),
+            "mapped_model_pss_mb": round(mapped, 1),
+        }
 
 
 class _Load:
@@ -250,6 +254,18 @@ def proportional_bytes(process_id):
     """Memory of a process, with shared pages divided by the number of those who share them."""
     text = Path(f"/proc/{process_id}/smaps_rollup").read_text()
     return int(re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)[1]) * 1024
+
+
+def mapped_bytes(process_id):
+    """The part of it that is mapped from the arrays of a saved model."""
+    n_kb, is_array = 0, False
+    for line in Path(f"/proc/{process_id}/smaps").read_text().splitlines():
+        first, *rest = line.split()
+        if not first.endswith(":"):
+            is_array = line.endswith(".npy")
+        elif is_array and first == "Pss:":
+            n_kb += int(rest[0])
+    return n_kb * 1024
 
 
 PARTS = {"start": measure_start, "latency": measure_latency, "load": measure_load, "memory": measure_memory}
