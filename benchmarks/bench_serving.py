@@ -186,6 +186,7 @@ def measure_latency(command, bodies, options):
 def measure_load(command, bodies, options):
     for n_workers in options.workers[:1] if len(options.workers) == 1 else sorted({1, min(2, max(options.workers))}):
         with running(command, n_workers, bodies[0]) as (port, _, _):
+            time.sleep(3)  # until every worker is up
             run = load_with_wrk if shutil.which("wrk") else load_with_python
             result = run(port, bodies, options)
         yield {"n_workers": n_workers, "n_connections": options.connections, "seconds": options.seconds} | result
