@@ -30,6 +30,7 @@ std::int64_t FileSource::read(int worker, std::int64_t offset, char* into, std::
     file.clear();
     file.seekg(offset);
     file.read(into, n_bytes);
+    if (file.bad()) throw std::runtime_error("reading failed in the middle of the file");
     return file.gcount();
 }
 

@@ -153,6 +153,12 @@ def test_writers_refuse_what_no_reader_could_give_back(tmp_path, X, Y, message):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("X", [np.array([["a"]]), sp.csr_array(np.array([[1j]]))])
+def test_writers_refuse_what_is_no_real_number(tmp_path, X):
+    with pytest.raises(TypeError, match="X must hold real numbers"):
+        datasets.write(tmp_path / "rows.txt", X, np.eye(1))
+
+
 def test_names_with_unknown_endings_are_refused_with_the_known_ones(tmp_path):
     (tmp_path / "rows.xyz").write_text("")
     for call in (lambda p: datasets.read(p), lambda p: datasets.write(p, np.eye(1), np.eye(1))):

@@ -2,7 +2,11 @@
 
 import gzip
 import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -72,6 +76,24 @@ def test_a_pipe_is_read_as_a_stream(tmp_path):
     X, _ = read_xmc(pipe)
     writer.join()
     assert X.nnz == 4
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_ends_the_wait_for_a_slow_pipe(tmp_path, n_jobs):
+    code = "import sys; from longtail.datasets import read_xmc; read_xmc(sys.argv[1], n_jobs=int(sys.argv[2]))"
+    os.mkfifo(tmp_path / "pipe")
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", code, tmp_path / "pipe", str(n_jobs)], stderr=subprocess.PIPE, text=True
+        ) as process,
+        (tmp_path / "pipe").open("wb") as pipe,  # opens when the reader does
+    ):
+        pipe.write(b"1000000000000 1 1\n")
+        pipe.flush()
+        while process.poll() is None:  # one that comes just before Python begins to wait is not noticed by Python
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+        assert "KeyboardInterrupt" in process.stderr.read()
 
 
 def test_a_missing_file_and_a_directory_are_ordinary_errors(tmp_path):

@@ -47,8 +47,8 @@ def checked_csr(owner: str, matrix: Any) -> Csr:
 
     if not issparse(matrix):
         matrix = np.asarray(matrix)
-        if matrix.dtype.kind not in "biuf":
-            raise TypeError(f"{owner} must hold real numbers, got dtype {matrix.dtype}")
+    if matrix.dtype.kind not in "biuf":
+        raise TypeError(f"{owner} must hold real numbers, got dtype {matrix.dtype}")
     if matrix.ndim != 2:
         raise ValueError(f"{owner} must have two dimensions, got {matrix.ndim}")
     if matrix.shape[1] > _INT32_MAX:

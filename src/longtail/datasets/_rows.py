@@ -45,8 +45,9 @@ def read_rows(
         else:
             reader.expect_bytes(guess_text_bytes(path))
             blocks = read_blocks(path)
-            # Unpacking takes longer than parsing, so one thread for each is all that helps.
-            for block in ahead(blocks) if n_threads > 1 else blocks:
+            # Unpacking takes longer than parsing, so one thread for each is all that helps. Not for pipes: a thread
+            # that waits for one cannot be stopped.
+            for block in ahead(blocks) if n_threads > 1 and path.is_file() else blocks:
                 reader.feed(block, 1, control)
         n_rows, n_columns, n_label_columns, x_indptr, x_indices, x_values, y_indptr, y_indices = reader.finish(control)
     except _core.Cancelled:

@@ -6,8 +6,8 @@ import contextlib
 import gzip
 import os
 import queue
+import secrets
 import stat
-import tempfile
 import threading
 import zlib
 from collections.abc import Iterator
@@ -111,10 +111,9 @@ def new_file(path: Path, *, overwrite: bool, compresslevel: int = 6) -> Iterator
     """Open a file for writing that takes its name only when all is written; gzipped when the name ends in .gz."""
     if not overwrite and path.exists():
         raise FileExistsError(f"{path} exists; pass overwrite=True to replace it")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    unfinished = Path(name)
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with unfinished.open("xb") as file:
             if path.suffix == ".gz":
                 # Neither name nor time in the header: the same data gives the same bytes.
                 with gzip.GzipFile(
@@ -123,9 +122,6 @@ def new_file(path: Path, *, overwrite: bool, compresslevel: int = 6) -> Iterator
                     yield packed  # type: ignore[misc]
             else:
                 yield file
-        umask = os.umask(0)
-        os.umask(umask)
-        unfinished.chmod(0o666 & ~umask)
         unfinished.replace(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
