@@ -8,6 +8,7 @@ void bind_linear(nanobind::module_& m);
 void bind_metrics(nanobind::module_& m);
 void bind_text_features(nanobind::module_& m);
 void bind_boost(nanobind::module_& m);
+void bind_tree(nanobind::module_& m);
 }  // namespace longtail::bindings
 
 #define LONGTAIL_NB_MODULE(name, variable) NB_MODULE(name, variable)
@@ -23,4 +24,5 @@ LONGTAIL_NB_MODULE(LONGTAIL_MODULE, m) {
     longtail::bindings::bind_metrics(m);
     longtail::bindings::bind_text_features(m);
     longtail::bindings::bind_boost(m);
+    longtail::bindings::bind_tree(m);
 }

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from longtail.dismec import DiSMEC
     from longtail.execution import Stopped
     from longtail.explain import Explanation
+    from longtail.fastxml import FastXML
     from longtail.gbdt import GBDTSparse
     from longtail.io import describe, load, save
     from longtail.tagger import Tag, Tagger
@@ -28,6 +29,7 @@ _HOMES = {
     "Explanation": "longtail.explain",
     "GBDTSparse": "longtail.gbdt",
     "LEML": "longtail.baselines",
+    "FastXML": "longtail.fastxml",
     "Popularity": "longtail.baselines",
     "Stopped": "longtail.execution",
     "Tag": "longtail.tagger",
@@ -48,6 +50,7 @@ __all__ = [
     "Calibration",
     "DiSMEC",
     "Explanation",
+    "FastXML",
     "GBDTSparse",
     "Popularity",
     "Stopped",

@@ -168,4 +168,124 @@ def dense_product_top_k(x: Annotated[NDArray[numpy.float32], dict(shape=(None, N
     Return (column ids, scores) of the top_k columns of every row of x times w.
     """
 
+class TreeConfig:
+    """How a tree is grown; defaults are the FastXML paper's."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def max_leaf_size(self) -> int: ...
+
+    @max_leaf_size.setter
+    def max_leaf_size(self, arg: int, /) -> None: ...
+
+    @property
+    def leaf_labels(self) -> int: ...
+
+    @leaf_labels.setter
+    def leaf_labels(self, arg: int, /) -> None: ...
+
+    @property
+    def n_updates(self) -> int: ...
+
+    @n_updates.setter
+    def n_updates(self, arg: int, /) -> None: ...
+
+    @property
+    def bias(self) -> float: ...
+
+    @bias.setter
+    def bias(self, arg: float, /) -> None: ...
+
+    @property
+    def right_cost(self) -> float: ...
+
+    @right_cost.setter
+    def right_cost(self, arg: float, /) -> None: ...
+
+    @property
+    def left_cost(self) -> float: ...
+
+    @left_cost.setter
+    def left_cost(self, arg: float, /) -> None: ...
+
+    @property
+    def balanced_costs(self) -> bool: ...
+
+    @balanced_costs.setter
+    def balanced_costs(self, arg: bool, /) -> None: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @seed.setter
+    def seed(self, arg: int, /) -> None: ...
+
+    @property
+    def stream(self) -> int: ...
+
+    @stream.setter
+    def stream(self, arg: int, /) -> None: ...
+
+    @property
+    def precision_loss(self) -> bool: ...
+
+    @precision_loss.setter
+    def precision_loss(self, arg: bool, /) -> None: ...
+
+    @property
+    def loss_top_k(self) -> int: ...
+
+    @loss_top_k.setter
+    def loss_top_k(self, arg: int, /) -> None: ...
+
+    @property
+    def ranking_cost(self) -> float: ...
+
+    @ranking_cost.setter
+    def ranking_cost(self, arg: float, /) -> None: ...
+
+    @property
+    def normalise(self) -> bool: ...
+
+    @normalise.setter
+    def normalise(self, arg: bool, /) -> None: ...
+
+    @property
+    def max_newton(self) -> int: ...
+
+    @max_newton.setter
+    def max_newton(self, arg: int, /) -> None: ...
+
+    @property
+    def max_passes(self) -> int: ...
+
+    @max_passes.setter
+    def max_passes(self, arg: int, /) -> None: ...
+
+    @property
+    def tolerance(self) -> float: ...
+
+    @tolerance.setter
+    def tolerance(self, arg: float, /) -> None: ...
+
+def grow_tree(n_features: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], n_labels: int, label_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], label_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, config: TreeConfig, control: Control) -> dict[str, object]:
+    """Grow one FastXML tree; give its flat arrays by name."""
+
+def check_forest(arrays: dict[str, object], n_features: int, n_labels: int) -> None:
+    """
+    Raise ValueError unless every walk through the forest stays inside it and ends.
+    """
+
+def predict_forest(n_features: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], arrays: dict[str, object], tree_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_labels: int, top_k: int, unit_rows: bool, n_threads: int, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]:
+    """Rank labels by their mean share over the leaves that a row reaches."""
+
+def unit_rows(indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> NDArray[numpy.float32]:
+    """The values of a CSR matrix with its rows scaled to length one."""
+
+def solve_l1_logistic(n_features: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], signed_costs: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], config: TreeConfig) -> tuple[NDArray[numpy.float32], float]:
+    """
+    Minimise |w|_1 + sum |a_i| log(1 + exp(-sign(a_i) w.x_i)); weights (bias last) and minimum.
+    """
+
 isa: str

@@ -26,6 +26,7 @@ HOMES: dict[str, Home] = {
     "DiSMEC": Home("longtail.dismec", "estimator"),
     "GBDTSparse": Home("longtail.gbdt", "estimator"),
     "LEML": Home("longtail.baselines", "estimator"),
+    "FastXML": Home("longtail.fastxml", "estimator"),
     "Popularity": Home("longtail.baselines", "estimator"),
     "Tagger": Home("longtail.tagger", "tagger"),
     "TextVectorizer": Home("longtail.text", "part"),

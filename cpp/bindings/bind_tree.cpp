@@ -1,0 +1,210 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "bindings/arrays.hpp"
+#include "tree/forest.hpp"
+#include "tree/grow_tree.hpp"
+
+namespace longtail::bindings {
+namespace {
+
+using tree::FeaturesView;
+using tree::ForestView;
+using tree::Tree;
+using tree::TreeConfig;
+
+using ArraysDict = nb::typed<nb::dict, nb::str, nb::object>;
+using TopKTuple = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>>;
+using SolvedTuple = nb::typed<nb::tuple, NumpyArray<float>, double>;
+using Values = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
+
+// X comes as CSR parts, or as a dense matrix in `values` with empty indptr and indices.
+FeaturesView as_features(std::int64_t n_features, const Array1<std::int64_t>& indptr,
+                         const Array1<std::int32_t>& indices, const Values& values) {
+    if (values.ndim() == 2)
+        return DenseView{static_cast<std::int64_t>(values.shape(0)), n_features, {values.data(), values.size()}};
+    return CsrView{static_cast<std::int64_t>(indptr.shape(0)) - 1, n_features, as_span(indptr), as_span(indices),
+                   {values.data(), values.size()}};
+}
+
+template <class T>
+std::span<const T> as_optional_span(const std::optional<Array1<T>>& array) {
+    return array ? as_span(*array) : std::span<const T>{};
+}
+
+void bind_config(nb::module_& m) {
+    nb::class_<TreeConfig>(m, "TreeConfig", "How a tree is grown; defaults are the FastXML paper's.")
+        .def(nb::init<>())
+        .def_rw("max_leaf_size", &TreeConfig::max_leaf_size)
+        .def_rw("leaf_labels", &TreeConfig::leaf_labels)
+        .def_rw("n_updates", &TreeConfig::n_updates)
+        .def_rw("bias", &TreeConfig::bias)
+        .def_rw("right_cost", &TreeConfig::right_cost)
+        .def_rw("left_cost", &TreeConfig::left_cost)
+        .def_rw("balanced_costs", &TreeConfig::balanced_costs)
+        .def_rw("seed", &TreeConfig::seed)
+        .def_rw("stream", &TreeConfig::stream)
+        .def_prop_rw(
+            "precision_loss", [](const TreeConfig& c) { return c.ranking.loss == tree::SplitLoss::precision; },
+            [](TreeConfig& c, bool precision) {
+                c.ranking.loss = precision ? tree::SplitLoss::precision : tree::SplitLoss::ndcg;
+            })
+        .def_prop_rw(
+            "loss_top_k", [](const TreeConfig& c) { return c.ranking.top_k; },
+            [](TreeConfig& c, std::int32_t top_k) { c.ranking.top_k = top_k; })
+        .def_prop_rw(
+            "ranking_cost", [](const TreeConfig& c) { return c.ranking.ranking_cost; },
+            [](TreeConfig& c, float cost) { c.ranking.ranking_cost = cost; })
+        .def_prop_rw(
+            "normalise", [](const TreeConfig& c) { return c.ranking.normalise; },
+            [](TreeConfig& c, bool normalise) { c.ranking.normalise = normalise; })
+        .def_prop_rw(
+            "max_newton", [](const TreeConfig& c) { return c.solver.max_newton; },
+            [](TreeConfig& c, std::int32_t n) { c.solver.max_newton = n; })
+        .def_prop_rw(
+            "max_passes", [](const TreeConfig& c) { return c.solver.max_passes; },
+            [](TreeConfig& c, std::int32_t n) { c.solver.max_passes = n; })
+        .def_prop_rw(
+            "tolerance", [](const TreeConfig& c) { return c.solver.tolerance; },
+            [](TreeConfig& c, float tolerance) { c.solver.tolerance = tolerance; });
+}
+
+ArraysDict tree_arrays(Tree&& grown) {
+    ArraysDict out;
+    out["right_child"] = to_numpy(std::move(grown.right_child));
+    out["biases"] = to_numpy(std::move(grown.biases));
+    out["split_indptr"] = to_numpy(std::move(grown.split_indptr));
+    out["split_features"] = to_numpy(std::move(grown.split_features));
+    out["split_weights"] = to_numpy(std::move(grown.split_weights));
+    out["leaf_indptr"] = to_numpy(std::move(grown.leaf_indptr));
+    out["leaf_labels"] = to_numpy(std::move(grown.leaf_labels));
+    out["leaf_values"] = to_numpy(std::move(grown.leaf_values));
+    out["root_objectives"] = to_numpy(std::move(grown.root_objectives));
+    std::vector<double> statistics{grown.mean_depth, grown.mean_leaf_labels, grown.train_precision};
+    out["statistics"] = to_numpy(std::move(statistics));
+    return out;
+}
+
+ForestView as_forest(const ArraysDict& arrays) {
+    const auto ints = [&](const char* name) { return as_span(nb::cast<Array1<std::int32_t>>(arrays[name], false)); };
+    const auto longs = [&](const char* name) { return as_span(nb::cast<Array1<std::int64_t>>(arrays[name], false)); };
+    const auto floats = [&](const char* name) { return as_span(nb::cast<Array1<float>>(arrays[name], false)); };
+    return {ints("tree_roots"),      ints("right_child"),  floats("biases"),     longs("split_indptr"),
+            ints("split_features"),  floats("split_weights"), longs("leaf_indptr"), ints("leaf_labels"),
+            floats("leaf_values")};
+}
+
+struct SolvedL1 {
+    std::vector<float> weights;
+    double objective = 0.0;
+};
+
+SolvedL1 solve_all_rows(const FeaturesView& x, std::span<const float> signed_costs, float bias,
+                        const tree::L1Config& config, std::uint64_t seed) {
+    const auto n_rows = static_cast<std::int64_t>(signed_costs.size());
+    std::vector<std::int32_t> rows(signed_costs.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int32_t>(i);
+    AlignedVector<float> padded(static_cast<std::size_t>(tree::NodeColumns::padded(n_rows)), 0.0F);
+    std::copy(signed_costs.begin(), signed_costs.end(), padded.begin());
+    tree::NodeBuilder builder(x, bias);
+    builder.build(rows, padded, false);
+    tree::L1Logistic solver;
+    Random random(seed, 0);
+    solver.solve(builder.columns(), padded, builder.start_gradients(), config, random);
+    SolvedL1 solved;
+    solved.weights.assign(static_cast<std::size_t>(builder.bias_id()) + 1, 0.0F);
+    for (std::int32_t j = 0; j < builder.columns().n_columns; ++j)
+        solved.weights[builder.columns().feature_ids[j]] = solver.weights[j];
+    solved.objective = solver.objective(padded);
+    return solved;
+}
+
+}  // namespace
+
+void bind_tree(nb::module_& m) {
+    bind_config(m);
+
+    m.def(
+        "grow_tree",
+        [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
+           const Values& values, std::int64_t n_labels, const Array1<std::int64_t>& label_indptr,
+           const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& label_weights,
+           const TreeConfig& config, Control& control) {
+            Tree grown;
+            {
+                const nb::gil_scoped_release no_gil;
+                grown = tree::grow_tree(as_features(n_features, indptr, indices, values),
+                                        as_labels(n_labels, label_indptr, label_ids), as_optional_span(label_weights),
+                                        config, control);
+            }
+            return tree_arrays(std::move(grown));
+        },
+        nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("n_labels"),
+        nb::arg("label_indptr"), nb::arg("label_ids"), nb::arg("label_weights").none(), nb::arg("config"),
+        nb::arg("control"), "Grow one FastXML tree; give its flat arrays by name.");
+
+    m.def(
+        "check_forest",
+        [](const ArraysDict& arrays, std::int64_t n_features, std::int64_t n_labels) {
+            const ForestView forest = as_forest(arrays);
+            const nb::gil_scoped_release no_gil;
+            tree::check_forest(forest, n_features, n_labels);
+        },
+        nb::arg("arrays"), nb::arg("n_features"), nb::arg("n_labels"),
+        "Raise ValueError unless every walk through the forest stays inside it and ends.");
+
+    m.def(
+        "predict_forest",
+        [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
+           const Values& values, const ArraysDict& arrays, const Array1<std::int32_t>& tree_ids, std::int64_t n_labels,
+           std::int32_t top_k, bool unit_rows, int n_threads, Control& control) {
+            const ForestView forest = as_forest(arrays);
+            const FeaturesView x = as_features(n_features, indptr, indices, values);
+            tree::Ranking ranking;
+            {
+                const nb::gil_scoped_release no_gil;
+                ranking = tree::predict_forest(x, forest, as_span(tree_ids), {n_labels, top_k, unit_rows, n_threads},
+                                               control);
+            }
+            const auto width = static_cast<std::size_t>(top_k);
+            const std::size_t n_rows = ranking.label_ids.size() / width;
+            return TopKTuple(nb::make_tuple(to_numpy(std::move(ranking.label_ids), {n_rows, width}),
+                                            to_numpy(std::move(ranking.scores), {n_rows, width})));
+        },
+        nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("arrays"),
+        nb::arg("tree_ids"), nb::arg("n_labels"), nb::arg("top_k"), nb::arg("unit_rows"), nb::arg("n_threads"),
+        nb::arg("control"), "Rank labels by their mean share over the leaves that a row reaches.");
+
+    m.def(
+        "unit_rows",
+        [](const Array1<std::int64_t>& indptr, const Array1<float>& values) {
+            std::vector<float> scaled(values.data(), values.data() + values.shape(0));
+            for (std::size_t row = 0; row + 1 < indptr.shape(0); ++row) {
+                const std::span<float> part(scaled.data() + indptr(row), static_cast<std::size_t>(indptr(row + 1) - indptr(row)));
+                const float scale = tree::unit_scale(part);
+                for (float& value : part) value *= scale;
+            }
+            return to_numpy(std::move(scaled));
+        },
+        nb::arg("indptr"), nb::arg("values"), "The values of a CSR matrix with its rows scaled to length one.");
+
+    m.def(
+        "solve_l1_logistic",
+        [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
+           const Values& values, const Array1<float>& signed_costs, const TreeConfig& config) {
+            SolvedL1 solved;
+            {
+                const nb::gil_scoped_release no_gil;
+                solved = solve_all_rows(as_features(n_features, indptr, indices, values), as_span(signed_costs),
+                                        config.bias, config.solver, config.seed);
+            }
+            return SolvedTuple(nb::make_tuple(to_numpy(std::move(solved.weights)), solved.objective));
+        },
+        nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("signed_costs"),
+        nb::arg("config"), "Minimise |w|_1 + sum |a_i| log(1 + exp(-sign(a_i) w.x_i)); weights (bias last) and minimum.");
+}
+
+}  // namespace longtail::bindings

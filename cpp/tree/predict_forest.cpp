@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/parallel_for.hpp"
+#include "base/top_k.hpp"
+#include "tree/forest.hpp"
+
+namespace longtail::tree {
+namespace {
+
+constexpr std::int64_t kRowsPerTask = 32;
+
+// What one thread needs to rank rows: all of it is clean again after each row.
+struct Scratch {
+    std::vector<float> row;               // the row, dense (sparse input only)
+    std::vector<float> label_scores;      // by label
+    std::vector<std::int32_t> seen;       // labels with a score
+    std::vector<std::int32_t> nodes;      // where the row is in each tree
+    std::vector<ScoredLabel> candidates;
+};
+
+float node_score(const ForestView& forest, std::int32_t node, const float* row) {
+    const std::int64_t last = forest.split_indptr[node + 1];
+    const std::int32_t* features = forest.split_features.data();
+    const float* weights = forest.split_weights.data();
+    float s0 = 0.0F;
+    float s1 = 0.0F;
+    std::int64_t k = forest.split_indptr[node];
+    for (; k + 2 <= last; k += 2) {
+        s0 += weights[k] * row[features[k]];
+        s1 += weights[k + 1] * row[features[k + 1]];
+    }
+    if (k < last) s0 += weights[k] * row[features[k]];
+    return s0 + s1;
+}
+
+void prefetch_node(const ForestView& forest, std::int32_t node) {
+    const std::int64_t k = forest.split_indptr[node];
+    __builtin_prefetch(forest.split_features.data() + k);
+    __builtin_prefetch(forest.split_weights.data() + k);
+}
+
+// Walk all trees in step, one level a round, so that the next node of one tree is on its way from memory while the
+// others are scored.
+void walk_trees(const ForestView& forest, const float* row, float scale, std::vector<std::int32_t>& nodes) {
+    std::size_t n_walking = nodes.size();
+    std::vector<std::int32_t>& leaves = nodes;
+    while (n_walking > 0) {
+        for (std::size_t t = 0; t < n_walking;) {
+            const std::int32_t node = leaves[t];
+            const std::int32_t right = forest.right_child[node];
+            if (right == 0) {
+                std::swap(leaves[t], leaves[--n_walking]);
+                continue;
+            }
+            const float score = scale * node_score(forest, node, row) + forest.biases[node];
+            leaves[t] = score >= 0.0F ? right : node + 1;
+            prefetch_node(forest, leaves[t]);
+            ++t;
+        }
+    }
+}
+
+void rank_row(const ForestView& forest, const float* row, float scale, std::span<const std::int32_t> tree_ids,
+              Scratch& scratch, std::span<std::int32_t> label_ids, std::span<float> scores) {
+    scratch.nodes.clear();
+    for (const std::int32_t tree_id : tree_ids) scratch.nodes.push_back(forest.tree_roots[tree_id]);
+    walk_trees(forest, row, scale, scratch.nodes);
+    // The walk leaves trees in the order they ended; sums must not depend on it.
+    std::sort(scratch.nodes.begin(), scratch.nodes.end());
+    scratch.seen.clear();
+    for (const std::int32_t leaf : scratch.nodes) {
+        for (std::int64_t k = forest.leaf_indptr[leaf]; k < forest.leaf_indptr[leaf + 1]; ++k) {
+            const std::int32_t label_id = forest.leaf_labels[k];
+            if (scratch.label_scores[label_id] == 0.0F) scratch.seen.push_back(label_id);
+            scratch.label_scores[label_id] += forest.leaf_values[k];
+        }
+    }
+    scratch.candidates.clear();
+    const float share = 1.0F / static_cast<float>(tree_ids.size());
+    for (const std::int32_t label_id : scratch.seen) {
+        scratch.candidates.push_back({scratch.label_scores[label_id] * share, label_id});
+        scratch.label_scores[label_id] = 0.0F;
+    }
+    select_top_k(scratch.candidates, label_ids, scores);
+}
+
+}  // namespace
+
+float unit_scale(std::span<const float> row_values) {
+    double sum = 0.0;
+    for (const float value : row_values) sum += static_cast<double>(value) * value;
+    return sum > 0.0 ? static_cast<float>(1.0 / std::sqrt(sum)) : 1.0F;
+}
+
+Ranking predict_forest(const FeaturesView& x, const ForestView& forest, std::span<const std::int32_t> tree_ids,
+                       const PredictConfig& config, Control& control) {
+    const auto [n_rows, n_cols] =
+        std::visit([](const auto& view) { return std::pair{view.n_rows, view.n_cols}; }, x);
+    Ranking ranking;
+    const auto size = static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(config.top_k);
+    ranking.label_ids.resize(size);
+    ranking.scores.resize(size);
+    std::vector<Scratch> scratches(static_cast<std::size_t>(config.n_threads));
+    const auto* csr = std::get_if<CsrView>(&x);
+    const std::int64_t n_tasks = (n_rows + kRowsPerTask - 1) / kRowsPerTask;
+    parallel_for(n_tasks, config.n_threads, control, [&](std::int64_t task, int worker) {
+        Scratch& scratch = scratches[worker];
+        scratch.label_scores.resize(static_cast<std::size_t>(config.n_labels));
+        if (csr != nullptr) scratch.row.resize(static_cast<std::size_t>(n_cols));
+        const std::int64_t last = std::min(n_rows, (task + 1) * kRowsPerTask);
+        for (std::int64_t i = task * kRowsPerTask; i < last; ++i) {
+            const auto values = csr != nullptr ? csr->row_values(i) : std::get<DenseView>(x).row(i);
+            const float scale = config.unit_rows ? unit_scale(values) : 1.0F;
+            const float* row = values.data();
+            if (csr != nullptr) {
+                const auto features = csr->row_indices(i);
+                for (std::size_t k = 0; k < features.size(); ++k) scratch.row[features[k]] = values[k];
+                row = scratch.row.data();
+            }
+            const auto at = static_cast<std::size_t>(i) * static_cast<std::size_t>(config.top_k);
+            const auto width = static_cast<std::size_t>(config.top_k);
+            rank_row(forest, row, scale, tree_ids, scratch, std::span(ranking.label_ids).subspan(at, width),
+                     std::span(ranking.scores).subspan(at, width));
+            if (csr != nullptr)
+                for (const std::int32_t feature : csr->row_indices(i)) scratch.row[feature] = 0.0F;
+        }
+        control.add_done(last - task * kRowsPerTask);
+    });
+    return ranking;
+}
+
+}  // namespace longtail::tree
