@@ -159,11 +159,13 @@ def compare_omikuji(python, sample, repeats, tell):
     done = subprocess.run(
         [python, "-c", PEER],
         input=json.dumps(data),
-        stdout=subprocess.PIPE,
+        capture_output=True,  # it draws bars
         text=True,
-        check=True,
+        check=False,
         env={**os.environ, "RAYON_NUM_THREADS": "1"},
     )
+    if done.returncode:
+        sys.exit(f"omikuji failed: {done.stderr[-500:]}")
     found = json.loads(done.stdout.splitlines()[-1])
     walls = sorted(found["walls"])
     wall = walls[len(walls) // 2]

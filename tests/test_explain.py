@@ -76,6 +76,8 @@ LINEAR = {
     "LEML": lambda: lt.LEML(n_jobs=1, n_components=10),
 }
 TREES = {
+    "FastXML": lambda: lt.FastXML(n_jobs=1, n_trees=20),
+    "FastXML on unit rows": lambda: lt.FastXML(n_jobs=1, n_trees=20, unit_rows=True, bias=0.0),
     "GBDTSparse": lambda: lt.GBDTSparse(n_jobs=1, n_trees=20, min_leaf_size=3, n_components=20, shrinkage=0.3),
     "GBDTSparse on words": lambda: lt.GBDTSparse(
         n_jobs=1, n_trees=20, min_leaf_size=3, projection="none", shrinkage=0.3

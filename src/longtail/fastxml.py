@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 from longtail import _core, _rules
 from longtail._arrays import ArraySpec
 from longtail._base import XMCClassifier
+from longtail._contributions import Contributions
 from longtail._matrices import Matrix, csr_from_parts
+from longtail._paths import LinearForest, sum_linear_paths
+from longtail._ranges import Between, OneOf, Range
 from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
@@ -134,6 +137,13 @@ class FastXML(XMCClassifier):
         "solver_tolerance": (Real(0),),
         "unit_rows": (Bool(),),
         "tree_order": (Choice("random", "accuracy"),),
+    }
+    # What was tuned for the "FastXML-T" of table 2 the paper does not say; these change the result most.
+    _ranges: ClassVar[dict[str, Range]] = {
+        "separator_cost": Between(0.1, 20.0, log=True),
+        "max_leaf_size": Between(2, 100, log=True),
+        "leaf_labels": Between(5, 100, log=True),
+        "unit_rows": OneOf(False, True),
     }
     _state: ClassVar = {
         "tree_roots_": ArraySpec(np.int32, ndim=1, min=0),
@@ -299,6 +309,19 @@ class FastXML(XMCClassifier):
             best = np.argsort(-self.tree_precision_, kind="stable")[:n_trees]
             return np.sort(best).astype(np.int32)
         return np.arange(n_trees, dtype=np.int32)
+
+    def _contributions(self, x_row: Matrix, label_id: int) -> Contributions | None:
+        """Share what each decision adds among the features that take part in it; what b decides goes to the bias."""
+        if type(self)._top_k is not FastXML._top_k:  # a subclass that ranks by more than its leaves
+            return None
+        row = sp.csr_array(x_row)
+        dense = np.zeros(self.n_features_in_, dtype=np.float32)
+        dense[row.indices] = row.data
+        if self.unit_rows and row.nnz:
+            dense /= np.float32(np.sqrt(np.square(row.data, dtype=np.float64).sum())) or np.float32(1)
+        forest = LinearForest(*(getattr(self, f"{name}_") for name in LinearForest._fields))
+        sums = sum_linear_paths(forest, dense, label_id)
+        return Contributions(row.indices, sums.by_feature[row.indices], sums.bias, sums.score, exact=False)
 
     def _check_state(self) -> None:
         _core.check_forest(self._forest(), self.n_features_in_, self.n_labels_)
