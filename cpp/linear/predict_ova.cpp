@@ -28,7 +28,7 @@ public:
 
     template <class Rows>
     void score(const Rows& rows, std::int64_t row, const AlignedVector<float>& first_scores) {
-        const bool coded = index_.weights.empty();
+        const bool coded = !index_.scales.empty();  // not by the weights: pruning may leave none
         if (coded)
             std::fill(scores_.begin(), scores_.end(), 0.0F);
         else
@@ -145,12 +145,12 @@ void check_index(const OvaIndex& index, std::int64_t n_features) {
         if (index.indptr[f] > index.indptr[f + 1]) refuse("indptr must not decrease");
     const auto n_weights = static_cast<std::size_t>(index.indptr.back());
     if (index.label_ids.size() != n_weights) refuse("label_ids must have as many entries as indptr says");
-    if ((index.weights.empty() ? index.codes.size() : index.weights.size()) != n_weights)
+    if ((index.scales.empty() ? index.weights.size() : index.codes.size()) != n_weights)
         refuse("weights must have as many entries as indptr says");
     const auto n_labels = static_cast<std::size_t>(index.n_labels);
     if (index.biases.size() != n_labels || index.counts.size() != n_labels)
         refuse("biases and counts must have one entry for each label");
-    if (index.weights.empty() && n_weights > 0 && index.scales.size() != n_labels)
+    if (!index.scales.empty() && index.scales.size() != n_labels)
         refuse("scales must have one entry for each label");
     for (std::int64_t f = 0; f < n_features; ++f)
         for (std::int64_t i = index.indptr[f]; i < index.indptr[f + 1]; ++i) {

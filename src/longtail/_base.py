@@ -147,7 +147,12 @@ class XMCClassifier(Estimator):
         """
         self._check_fitted()
         _rules.check_value(type(self).__name__, "top_k", top_k, (_rules.Int(1),))
-        return self._top_k(self._validated(X, reset=False), int(top_k))
+        found = self._top_k(self._validated(X, reset=False), min(int(top_k), max(self.n_labels_, 1)))
+        n_missing = int(top_k) - found.label_ids.shape[1]
+        if n_missing == 0:
+            return found
+        beside = ((0, 0), (0, n_missing))  # there are not that many labels
+        return TopK(np.pad(found.label_ids, beside, constant_values=-1), np.pad(found.scores, beside))
 
     def predict(self, X: Any) -> Any:
         """Decide the labels of each row, in the form that fit got: sparse in, sparse out; 1-D in, 1-D out."""

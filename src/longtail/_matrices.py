@@ -116,13 +116,12 @@ def _indicator(owner: str, y: Any) -> sp.csr_array:
         raise ValueError(f"{owner}: y must hold numbers or booleans, got dtype {given.dtype}")
     if not np.isin(given.data, (0, 1)).all():
         wrong = given.data[~np.isin(given.data, (0, 1))][0]
-        raise ValueError(
-            f"{owner}: a sparse y must hold only 0 and 1, got {wrong}; pass (Y > 0) to use every entry as a label"
-        )
+        raise ValueError(f"{owner}: y must hold only 0 and 1, got {wrong}; pass (Y > 0) to use every entry as a label")
+    if not given.data.all():
+        _check_indptr(given)
+        given = given.copy()
+        given.eliminate_zeros()
     Y = canonical_csr(given.astype(np.float32))
-    if not Y.data.all():
-        Y.eliminate_zeros()
-        Y = canonical_csr(Y)
     if Y.nnz and Y.data.max() > 1:  # repeated entries were summed
         Y.data = np.ones_like(Y.data)
     return Y

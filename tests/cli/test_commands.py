@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -88,6 +89,15 @@ def test_predict_writes_a_file_whole(tmp_path: Path, model: Path, train_file: Pa
     assert refused.code == 2
     assert "--overwrite" in refused.stderr
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")] == []
+
+
+def test_predict_never_replaces_what_is_not_a_file(tmp_path: Path, model: Path, train_file: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    refused = longtail("predict", model, train_file, "-o", pipe, "--overwrite", ok=False)
+    assert refused.code == 2
+    assert "is not a regular file" in refused.stderr
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize(

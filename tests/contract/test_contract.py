@@ -102,6 +102,24 @@ def test_one_row_at_a_time_gives_what_a_batch_gives(estimator: XMCClassifier, to
         np.testing.assert_array_equal(one.scores[0], batch.scores[row])
 
 
+def test_more_labels_than_there_are_is_padding(estimator: XMCClassifier, toy: Any) -> None:
+    X, Y = toy
+    label_ids, scores = estimator.fit(X, Y).predict_top_k(X[:2], top_k=100_000)
+    assert label_ids.shape == scores.shape == (2, 100_000)
+    assert (label_ids[:, 6:] == -1).all()
+
+
+def test_huge_values_are_fitted_and_ranked_or_refused_but_never_crash(estimator: XMCClassifier, toy: Any) -> None:
+    X, Y = toy
+    for scale in (1e3, 1e15):
+        huge = X * np.float32(scale)
+        try:
+            scores = clone(estimator).fit(huge, Y).predict_top_k(huge).scores
+        except ValueError:
+            continue
+        assert np.isfinite(scores).all()
+
+
 def test_no_rows_give_an_empty_answer(estimator: XMCClassifier, toy: Any) -> None:
     X, Y = toy
     assert estimator.fit(X, Y).predict_top_k(X[:0], top_k=3).label_ids.shape == (0, 3)
@@ -117,6 +135,12 @@ def test_predict_answers_in_the_form_that_fit_got(estimator: XMCClassifier, toy:
     assert set(estimator.fit(X, names).predict(X)) <= {"ant", "bee", "cat"}
 
 
+def with_stored_zeros(Y: sp.csr_array) -> sp.csr_array:
+    coo = sp.coo_array(Y)
+    rows, columns = np.append(coo.row, [0, 59]), np.append(coo.col, [5, 5])
+    return sp.csr_array((np.append(coo.data, [0.0, 0.0]), (rows, columns)), shape=Y.shape)
+
+
 def test_containers_do_not_matter(estimator: XMCClassifier, toy: Any) -> None:
     X, Y = toy
     expected = estimator.fit(X, Y).predict_top_k(X, top_k=3)
@@ -124,6 +148,7 @@ def test_containers_do_not_matter(estimator: XMCClassifier, toy: Any) -> None:
         (sp.csc_array(X), sp.csc_array(Y)),
         (X.astype(np.float64), Y.astype(bool)),
         (sp.csr_matrix(X), sp.csr_matrix(Y)),
+        (X, with_stored_zeros(Y)),
         (X, Y.toarray().astype(int)),
     ]:
         found = clone(estimator).fit(other_X, other_Y).predict_top_k(other_X, top_k=3)
@@ -246,7 +271,7 @@ def test_clear_errors_for_wrong_calls(estimator: XMCClassifier, toy: Any) -> Non
         estimator.predict_top_k(X)
     with pytest.raises(ValueError, match=f"{name}: X and y must have the same number of rows"):
         estimator.fit(X, Y[:50])
-    with pytest.raises(ValueError, match=f"{name}: a sparse y must hold only 0 and 1, got 2"):
+    with pytest.raises(ValueError, match=f"{name}: y must hold only 0 and 1, got 2"):
         estimator.fit(X, Y * 2)
     with pytest.raises(ValueError, match="contains NaN"):
         estimator.fit(np.full((3, 2), np.nan), np.array([0, 1, 0]))

@@ -37,7 +37,7 @@ def predict(
 ) -> None:
     """Rank the labels of every row of DATA, a line a row.
 
-    Lines are 'label:score label:score …', best first; with --json, objects with label ids (or names) and scores.
+    Lines are 'label:score label:score …', best first, names apart by tabs; with --json, objects with labels and scores.
 
     \b
     Example:
@@ -50,6 +50,8 @@ def predict(
     if output is None:
         _write(lines, nullcontext(sys.stdout))
         return
+    if output.exists() and not output.is_file():
+        raise ValueError(f"{output} is not a regular file; leave --output out to write to stdout")
     beside = output.with_name(f".{output.name}.tmp")
     try:
         _write(lines, beside.open("w", encoding="utf-8"))
