@@ -76,7 +76,8 @@ def test_call_runs_beside_and_hands_errors_on() -> None:
 
 
 def test_finished_shards_are_not_computed_again(tmp_path: Path) -> None:
-    with Run("Doubler", 2, checkpoint=tmp_path) as run, pytest.raises(ValueError, match="broken"):
+    # One thread: with two, a neighbour of the failing task may be stopped before its shard is stored.
+    with Run("Doubler", 1, checkpoint=tmp_path) as run, pytest.raises(ValueError, match="broken"):
         run.map(make_plan(fails_at=19))
     first = sorted(calls)
     assert first == list(range(20))

@@ -21,7 +21,7 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum, auto
 from pathlib import Path
 
@@ -126,6 +126,11 @@ def _recover(target: Path) -> None:
 
 
 def _check_replaceable(target: Path, *, overwrite: bool) -> None:
+    with suppress(FileNotFoundError):  # another writer moves it away this very moment: then nothing of it can be lost
+        _check_there(target, overwrite=overwrite)
+
+
+def _check_there(target: Path, *, overwrite: bool) -> None:
     if not _exists(target):
         return
     if not overwrite:
