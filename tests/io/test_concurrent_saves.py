@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -79,3 +80,24 @@ def test_of_writers_that_must_not_overwrite_one_wins(path: Path) -> None:
         won = list(pool.map(write_new, range(8)))
     assert won.count(True) == 1
     assert read(path.with_name("new")) == won.index(True)
+
+
+def test_a_slot_that_a_replacement_has_left_belongs_to_who_takes_it_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publish, "_renameat2", lambda *_: False)
+    write(tmp_path / "m", 0)
+    rename, claimed = Path.rename, []
+    with ExitStack() as locks:
+
+        def rename_and_claim(source: Path, target: Path) -> Path:
+            renamed = rename(source, target)
+            if source.name == ".m.0.longtail-tmp":
+                claimed.append(publish._claim_slot(tmp_path / "m", locks))
+            return renamed
+
+        monkeypatch.setattr(Path, "rename", rename_and_claim)
+        write(tmp_path / "m", 1)
+        assert claimed == [tmp_path / ".m.0.longtail-tmp"]
+        assert claimed[0].is_dir(), "the other writer's directory is still there"
+    assert read(tmp_path / "m") == 1

@@ -52,14 +52,14 @@ def staged(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator
     _check_replaceable(target, overwrite=overwrite)
     with ExitStack() as locks:
         folder = _claim_slot(target, locks)
-        is_ours = True
+        leftover: Path | None = folder  # the unfinished directory after an error, the old one after a replacement
         try:
             yield folder
             _sync_tree(folder)
-            is_ours = _publish(folder, target, overwrite=overwrite, locks=locks)
+            leftover = _publish(folder, target, overwrite=overwrite, locks=locks)
         finally:
-            if is_ours:  # the unfinished directory after an error, the old one after a replacement
-                shutil.rmtree(folder, ignore_errors=True)
+            if leftover is not None:
+                shutil.rmtree(leftover, ignore_errors=True)
         _sync(target.parent)
 
 
@@ -84,32 +84,37 @@ def _claim_slot(target: Path, locks: ExitStack) -> Path:
     raise FileExistsError(f"{target.parent} is full of leftovers; remove .{target.name}.*.longtail-tmp from it")
 
 
-def _publish(folder: Path, target: Path, *, overwrite: bool, locks: ExitStack) -> bool:
-    """Rename ``folder`` to ``target``; true if the old directory is now at ``folder``."""
+def _publish(folder: Path, target: Path, *, overwrite: bool, locks: ExitStack) -> Path | None:
+    """Rename ``folder`` to ``target``; return where the old directory is now, if there was one."""
     while True:
         _recover(target)
         if not _exists(target):
             if _rename_to_free(folder, target):
-                return False
+                return None
             continue
         _check_replaceable(target, overwrite=overwrite)
         # The old directory is removed under its own lock, so that no other writer takes it for a leftover.
         if _lock(target, locks, wait=True) is _Lock.BUSY:
             continue
-        if not _exchange(folder, target):
-            _replace_in_steps(folder, target)
-        return True
+        if _exchange(folder, target):
+            return folder
+        if _replace_in_steps(folder, target):
+            # The old one is removed where it lies: the slot is free now, and may be another writer's already.
+            return backup_of(target)
 
 
-def _replace_in_steps(folder: Path, target: Path) -> None:
+def _replace_in_steps(folder: Path, target: Path) -> bool:
+    """Replace by two renames; false if between the two another writer put its own directory there."""
     backup = backup_of(target)
     target.rename(backup)
     try:
-        folder.rename(target)
+        if _rename_to_free(folder, target):
+            return True
     except OSError:
         backup.rename(target)
         raise
-    backup.rename(folder)
+    shutil.rmtree(backup)
+    return False
 
 
 def _recover(target: Path) -> None:
@@ -140,7 +145,10 @@ def _check_there(target: Path, *, overwrite: bool) -> None:
         raise FileExistsError(
             f"{target} is a {kind}, not a directory that longtail wrote; remove it or choose another path"
         )
-    foreign = _foreign_entry(target, is_top=True)
+    with ExitStack() as lock:  # or a directory that another writer has moved away and empties would look foreign
+        if _lock(target, lock, wait=True) is _Lock.BUSY:
+            return
+        foreign = _foreign_entry(target, is_top=True)
     if foreign is not None:
         raise FileExistsError(f"{foreign} was not written by longtail; move it away or choose another path")
 
@@ -203,7 +211,12 @@ def _rename_to_free(folder: Path, target: Path) -> bool:
         return False
     if _exists(target):
         return False
-    folder.rename(target)  # at worst this replaces an empty directory that has just appeared
+    try:
+        folder.rename(target)  # at worst this replaces an empty directory that has just appeared
+    except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+            return False
+        raise
     return True
 
 
