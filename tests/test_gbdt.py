@@ -80,6 +80,7 @@ def test_gradients_stay_within_the_bound_of_the_paper() -> None:
     params = {
         "loss": "squared",
         "leaf_top_k": 3,
+        "split_labels": 0,
         "l2": 5.0,
         "max_depth": 10,
         "min_leaf_size": 10,
@@ -102,6 +103,15 @@ def test_leaves_list_at_most_leaf_top_k_labels_and_all_of_them_when_vanilla() ->
     assert np.diff(sparse.leaf_begin_).max() == 2
     assert np.diff(vanilla.leaf_begin_).max() > 4
     assert vanilla.training_losses_[-1] <= sparse.training_losses_[-1]
+
+
+def test_looking_at_a_part_of_the_labels_finds_the_same_clusters() -> None:
+    X, Y = clusters()
+    some, all_labels = small(split_labels=6).fit(X, Y), small(split_labels=None).fit(X, Y)
+    assert some.thresholds_.tobytes() != all_labels.thresholds_.tobytes()
+    assert precision_at_1(some.predict_top_k(X), Y) > 0.97
+    enough = small(split_labels=12).fit(X, Y)
+    assert enough.thresholds_.tobytes() == all_labels.thresholds_.tobytes()
 
 
 def test_exact_thresholds_fit_the_training_rows_at_least_as_well() -> None:

@@ -24,6 +24,7 @@ BoostParams read_params(const ParamsDict& from) {
     BoostParams params;
     params.loss = nb::cast<std::string>(from["loss"]) == "squared" ? boost::Loss::kSquared : boost::Loss::kSquaredHinge;
     params.leaf_top_k = nb::cast<std::int32_t>(from["leaf_top_k"]);
+    params.split_labels = nb::cast<std::int32_t>(from["split_labels"]);
     params.l2 = nb::cast<double>(from["l2"]);
     params.max_depth = nb::cast<std::int32_t>(from["max_depth"]);
     params.min_leaf_size = nb::cast<std::int64_t>(from["min_leaf_size"]);

@@ -39,15 +39,25 @@ std::vector<LabelRange> cut_ranges(std::span<const GradientSplit> splits) {
 
 LeftShare measure_left(const GradientSplit& split, std::int64_t label) {
     const NodeGradients& parent = *split.parent;
-    LeftShare share;
-    for (std::int64_t i = parent.begin[label]; i < parent.begin[label + 1]; ++i) {
+    // Four chains of additions, always the same ones: one chain would wait for itself.
+    constexpr int kChains = 4;
+    std::int64_t n_entries[kChains] = {};
+    double totals[kChains] = {};
+    double magnitudes[kChains] = {};
+    const auto add = [&](std::int64_t i, int chain) {
         const bool goes_left = split.child_rows[parent.rows[i]] >= 0;
         const double value = goes_left ? static_cast<double>(parent.values[i]) : 0.0;
-        share.n_entries += goes_left ? 1 : 0;
-        share.total += value;
-        share.magnitude += std::abs(value);
-    }
-    return share;
+        n_entries[chain] += goes_left ? 1 : 0;
+        totals[chain] += value;
+        magnitudes[chain] += std::abs(value);
+    };
+    std::int64_t i = parent.begin[label];
+    const std::int64_t last = parent.begin[label + 1];
+    for (; i + kChains <= last; i += kChains)
+        for (int chain = 0; chain < kChains; ++chain) add(i + chain, chain);
+    for (; i < last; ++i) add(i, 0);
+    return {(n_entries[0] + n_entries[1]) + (n_entries[2] + n_entries[3]), (totals[0] + totals[1]) + (totals[2] + totals[3]),
+            (magnitudes[0] + magnitudes[1]) + (magnitudes[2] + magnitudes[3])};
 }
 
 void append_label(NodeGradients& child, std::int32_t label_id, std::int64_t n_entries, double total, double magnitude) {
@@ -58,7 +68,7 @@ void append_label(NodeGradients& child, std::int32_t label_id, std::int64_t n_en
     child.magnitudes.push_back(magnitude);
 }
 
-// Where each label of the parent begins in its two children; -1 where the child does not list it.
+// Where each label of the parent begins in its two children; it ends where the next one begins.
 struct ChildPlaces {
     std::vector<std::int64_t> left, right;
 };
@@ -87,22 +97,59 @@ ChildPlaces plan_children(GradientSplit& split, std::span<const LeftShare> share
     return places;
 }
 
+// Copy one label's entries to the two children. Sides alternate unpredictably, so both are written and one cursor
+// moves; when one side is complete, the rest belongs to the other.
+void fill_both(const GradientSplit& split, NodeGradients& left, NodeGradients& right, std::int64_t first,
+               std::int64_t last, std::int64_t next_left, std::int64_t last_left, std::int64_t next_right,
+               std::int64_t last_right) {
+    const NodeGradients& parent = *split.parent;
+    std::int64_t i = first;
+    while (next_left < last_left && next_right < last_right) {
+        const std::int32_t place = split.child_rows[parent.rows[i]];
+        const float value = parent.values[i++];
+        left.rows[next_left] = place;
+        left.values[next_left] = value;
+        right.rows[next_right] = ~place;
+        right.values[next_right] = value;
+        next_left += place >= 0 ? 1 : 0;
+        next_right += place >= 0 ? 0 : 1;
+    }
+    for (; i < last; ++i) {
+        const std::int32_t place = split.child_rows[parent.rows[i]];
+        NodeGradients& child = place >= 0 ? left : right;
+        std::int64_t& next = place >= 0 ? next_left : next_right;
+        child.rows[next] = place >= 0 ? place : ~place;
+        child.values[next++] = parent.values[i];
+    }
+}
+
+void fill_one(const GradientSplit& split, NodeGradients& child, bool is_left, std::int64_t first, std::int64_t last,
+              std::int64_t next, std::int64_t last_next) {
+    const NodeGradients& parent = *split.parent;
+    for (std::int64_t i = first; i < last && next < last_next; ++i) {
+        const std::int32_t place = split.child_rows[parent.rows[i]];
+        child.rows[next] = is_left ? place : ~place;
+        child.values[next] = parent.values[i];
+        next += (place >= 0) == is_left ? 1 : 0;
+    }
+}
+
 void fill_children(GradientSplit& split, const ChildPlaces& places, const LabelRange& range) {
     const NodeGradients& parent = *split.parent;
     for (std::int64_t label = range.first; label < range.last; ++label) {
-        std::int64_t next_left = places.left[label];
-        std::int64_t next_right = places.right[label];
-        for (std::int64_t i = parent.begin[label]; i < parent.begin[label + 1]; ++i) {
-            const std::int32_t place = split.child_rows[parent.rows[i]];
-            if (place >= 0) {
-                if (!split.needs_left) continue;
-                split.left.rows[next_left] = place;
-                split.left.values[next_left++] = parent.values[i];
-            } else if (split.needs_right) {
-                split.right.rows[next_right] = ~place;
-                split.right.values[next_right++] = parent.values[i];
-            }
-        }
+        const std::int64_t first = parent.begin[label];
+        const std::int64_t last = parent.begin[label + 1];
+        const std::int64_t left = places.left[label];
+        const std::int64_t right = places.right[label];
+        const bool is_last_label = label + 1 == parent.n_labels();
+        const std::int64_t last_left = is_last_label ? split.left.begin.back() : places.left[label + 1];
+        const std::int64_t last_right = is_last_label ? split.right.begin.back() : places.right[label + 1];
+        if (split.needs_left && split.needs_right)
+            fill_both(split, split.left, split.right, first, last, left, last_left, right, last_right);
+        else if (split.needs_left)
+            fill_one(split, split.left, true, first, last, left, last_left);
+        else
+            fill_one(split, split.right, false, first, last, right, last_right);
     }
 }
 

@@ -46,7 +46,7 @@ public:
         : bins_(bins), node_(node), tile_(tile), params_(params), scratch_(scratch), control_(control) {
         n_rows_ = static_cast<std::int64_t>(node.rows.size());
         top_k_ = params.leaf_top_k;
-        keeps_all_ = top_k_ == 0 || node.gradients->n_labels() <= top_k_;
+        keeps_all_ = top_k_ == 0 || static_cast<std::int64_t>(node.label_order.size()) <= top_k_;
         lay_out();
     }
 
@@ -57,7 +57,7 @@ public:
             list_sparse_rows();
         reset_best();
         const NodeGradients& gradients = *node_.gradients;
-        const auto n_labels = gradients.n_labels();
+        const auto n_labels = static_cast<std::int64_t>(node_.label_order.size());
         for (std::int64_t first = 0; first < n_labels; first += kBlockLabels) {
             control_.throw_if_stopped();
             const auto n_block = static_cast<int>(std::min<std::int64_t>(kBlockLabels, n_labels - first));
@@ -356,7 +356,8 @@ private:
 
 }  // namespace
 
-void order_labels(const NodeGradients& gradients, std::vector<std::int32_t>& order, std::vector<float>& bounds) {
+void order_labels(const NodeGradients& gradients, std::int64_t n_wanted, std::vector<std::int32_t>& order,
+                  std::vector<float>& bounds) {
     const std::size_t n_labels = gradients.label_ids.size();
     std::vector<float> bound_of(n_labels);
     for (std::size_t i = 0; i < n_labels; ++i) {
@@ -366,11 +367,16 @@ void order_labels(const NodeGradients& gradients, std::vector<std::int32_t>& ord
     }
     order.resize(n_labels);
     std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    const auto first = [&](std::int32_t a, std::int32_t b) {
         return bound_of[a] > bound_of[b] || (bound_of[a] == bound_of[b] && a < b);
-    });
-    bounds.resize(n_labels);
-    for (std::size_t i = 0; i < n_labels; ++i) bounds[i] = bound_of[order[i]];
+    };
+    if (n_wanted > 0 && static_cast<std::size_t>(n_wanted) < n_labels) {
+        std::nth_element(order.begin(), order.begin() + n_wanted, order.end(), first);
+        order.resize(n_wanted);
+    }
+    std::sort(order.begin(), order.end(), first);
+    bounds.resize(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) bounds[i] = bound_of[order[i]];
 }
 
 std::vector<Tile> cut_tiles(const Candidates& candidates) {

@@ -39,8 +39,15 @@ struct NodeView {
 };
 
 // Labels by falling max(Σ positive values, Σ |negative values|): no partial sum is larger, so that the search may stop
-// at the first label whose bound cannot enter any list of the k best.
-void order_labels(const NodeGradients& gradients, std::vector<std::int32_t>& order, std::vector<float>& bounds);
+// at the first label whose bound cannot enter any list of the k best. With `n_wanted` > 0, only that many of them.
+void order_labels(const NodeGradients& gradients, std::int64_t n_wanted, std::vector<std::int32_t>& order,
+                  std::vector<float>& bounds);
+
+// How many labels the search looks at: split_labels, but never fewer than a leaf keeps; 0 for all.
+inline std::int64_t n_searched_labels(const BoostParams& params) {
+    if (params.leaf_top_k == 0 || params.split_labels == 0) return 0;
+    return params.split_labels > params.leaf_top_k ? params.split_labels : params.leaf_top_k;
+}
 
 // A run of candidate features that are searched together; its sums fit the first-level cache.
 struct Tile {

@@ -96,6 +96,8 @@ class _Both:
         self._X = X
         self._transposed = canonical_csr(X.T) if sp.issparse(X) else None
         self._n_threads, self._control = n_threads, control
+        squares = X.power(2) if sp.issparse(X) else np.square(X)
+        self.column_squares: Dense = np.asarray(squares.sum(axis=0), dtype=np.float32).reshape(-1)
 
     def times(self, W: Dense) -> Dense:
         return project(self._X, np.ascontiguousarray(W, dtype=np.float32), self._n_threads, self._control)
@@ -128,17 +130,19 @@ def _solve_for_w(rows: _Both, labels: _Both, W: Dense, H: Dense, l2: float, n_st
     def apply(S: Dense) -> Dense:
         return np.asarray(rows.transposed_times(rows.times(S)) * weights + np.float32(l2) * S, dtype=np.float32)
 
+    # Jacobi preconditioning: features of very different size (tf-idf as in the file) converge as fast as equal ones.
+    diagonal = rows.column_squares[:, None] * weights + np.float32(l2)
     residual = goal - apply(W)
-    direction = residual.copy()
-    size = np.einsum("ij,ij->j", residual, residual, dtype=np.float64)
+    direction = residual / diagonal
+    size = np.einsum("ij,ij->j", residual, direction, dtype=np.float64)
     for _ in range(n_steps):
         applied = apply(direction)
-        curvature = np.einsum("ij,ij->j", direction, applied, dtype=np.float64)
-        step = _ratio(size, curvature)
+        step = _ratio(size, np.einsum("ij,ij->j", direction, applied, dtype=np.float64))
         W += direction * step
         residual -= applied * step
-        new_size = np.einsum("ij,ij->j", residual, residual, dtype=np.float64)
-        direction = residual + direction * _ratio(new_size, size)
+        scaled = residual / diagonal
+        new_size = np.einsum("ij,ij->j", residual, scaled, dtype=np.float64)
+        direction = scaled + direction * _ratio(new_size, size)
         size = new_size
     return np.ascontiguousarray(W @ V.T, dtype=np.float32)
 

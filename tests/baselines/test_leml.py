@@ -54,6 +54,16 @@ def test_low_rank_labels_are_learnt() -> None:
     assert np.mean([Y[row, label_id] for row, label_id in enumerate(top.label_ids[:, 0])]) > 0.9
 
 
+def test_contributions_add_up_to_the_score() -> None:
+    X, Y = problem()
+    model = lt.LEML(n_components=4).fit(X, Y)
+    label_ids, scores = model.predict_top_k(X[:3], top_k=2)
+    for row in range(3):
+        found = model._contributions(X[[row]], int(label_ids[row, 1]))
+        assert found.values.sum() == pytest.approx(scores[row, 1], abs=1e-5)
+        assert found.score == pytest.approx(scores[row, 1], abs=1e-5)
+
+
 def test_more_components_than_features_are_cut() -> None:
     X, Y = problem()
     assert lt.LEML(n_components=100).fit(X, Y).feature_factors_.shape == (15, 15)

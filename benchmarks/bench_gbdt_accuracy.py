@@ -1,0 +1,43 @@
+"""How accurate is GBDT-SPARSE at the paper's settings and at our best ones (Tables 1 and 3)?
+
+One line a data set and setting: training and prediction time, size, P@1, 3, 5. EURLex-4K is trained with each of the
+three projections (Table 1 has them for Wiki10-31K). LEML itself is the first line of each data set.
+"""
+
+from functools import partial
+
+from gbdt_data import BEST, SETTINGS, add_data_option, model_bytes, precisions, read_set
+from measure import emit, make_parser, measure
+
+import longtail as lt
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.set_defaults(repeats=1)
+    add_data_option(parser)
+    parser.add_argument("--sets", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    for name in options.sets:
+        X, Y, X_test, Y_test = read_set(options.data, name)
+        models = {"LEML": lt.LEML(l2=SETTINGS[name].get("projection_l2", 10.0), n_jobs=options.threads)}
+        models["paper's settings"] = lt.GBDTSparse(**SETTINGS[name], n_jobs=options.threads)
+        models["best settings"] = lt.GBDTSparse(**BEST[name], n_jobs=options.threads)
+        if name == "eurlex":
+            for projection in ("pca", "random"):
+                settings = BEST[name] | {"projection": projection}
+                models[f"best settings, {projection}"] = lt.GBDTSparse(**settings, n_jobs=options.threads)
+        for label, model in models.items():
+            record = {"question": "gbdt accuracy", "set": name, "model": label, "threads": options.threads}
+            record |= {
+                f"train_{key}": value for key, value in measure(partial(model.fit, X, Y), options.repeats).items()
+            }
+            predicting = measure(partial(model.predict_top_k, X_test, 5), 5, warm_ups=1)
+            record["predict_us_per_row"] = round(1e6 * predicting["wall_seconds"] / X_test.shape[0], 2)
+            record |= {"model_bytes": model_bytes(model), **precisions(model, X_test, Y_test)}
+            emit(record, save="gbdt_accuracy" if options.save else None)
+
+
+if __name__ == "__main__":
+    main()

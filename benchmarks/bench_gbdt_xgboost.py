@@ -1,0 +1,130 @@
+"""How does GBDT-SPARSE compare with XGBoost's multi-output trees: time, size, accuracy, and memory as labels grow?
+
+`--peer` is an interpreter that has xgboost. Both grow the same number of trees of the same depth on the same rows
+(Mediamill and Delicious; Delicious unprojected, as XGBoost reads it). With `--growing`, synthetic data with 100, 300,
+1,000 … labels is trained by both, each in a fresh process with `--memory-gb` of address space; a line says where
+one stops.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from gbdt_data import PAPER, add_data_option, read_set
+from measure import emit, make_parser
+
+# What both processes do; `system` chooses. Prints one JSON line.
+WORKER = r"""
+import json, resource, sys, time
+import numpy as np, scipy.sparse as sp
+system, folder, n_trees, depth, threads = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6])
+settings = json.loads(sys.argv[6])
+X, X_test = (sp.load_npz(f"{folder}/{part}_X.npz") for part in ("train", "test"))
+Y, Y_test = (sp.csr_matrix(sp.load_npz(f"{folder}/{part}_Y.npz")) for part in ("train", "test"))
+if X.nnz > 0.3 * X.shape[0] * X.shape[1]:
+    X, X_test = X.toarray(), X_test.toarray()
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak()
+if system == "xgboost":
+    import xgboost
+    model = xgboost.XGBClassifier(
+        n_estimators=n_trees, max_depth=depth, tree_method="hist", multi_strategy="multi_output_tree", n_jobs=threads,
+        learning_rate=settings["shrinkage"], reg_lambda=settings["l2"], min_child_weight=settings["min_leaf_size"] / 4)
+    targets = Y.toarray()
+else:
+    import longtail as lt
+    model = lt.GBDTSparse(n_trees=n_trees, max_depth=depth, projection="none", n_jobs=threads, **settings)
+    targets = Y
+begin = time.perf_counter(), time.process_time()
+model.fit(X, targets)
+record = {"train_wall_seconds": time.perf_counter() - begin[0], "train_cpu_seconds": time.process_time() - begin[1]}
+record["peak_bytes"] = peak()
+if system == "xgboost":
+    record["model_bytes"] = len(model.get_booster().save_raw("ubj"))
+else:
+    record["model_bytes"] = sum(getattr(model, name).nbytes for name in model._state)
+begin = time.perf_counter()
+if system == "xgboost":
+    scores = model.predict_proba(X_test)
+    top = np.argsort(-scores, axis=1, kind="stable")[:, :5]
+else:
+    top = model.predict_top_k(X_test, 5).label_ids
+record["predict_us_per_row"] = 1e6 * (time.perf_counter() - begin) / X_test.shape[0]
+truth = [set(Y_test.indices[a:b].tolist()) for a, b in zip(Y_test.indptr[:-1], Y_test.indptr[1:])]
+hits = np.array([[i in labels for i in row] for row, labels in zip(top.tolist(), truth)])
+record |= {f"P@{k}": round(100 * float(hits[:, :k].mean()), 2) for k in (1, 3, 5)}
+print(json.dumps(record))
+"""
+
+
+def run(system, python, folder, options, settings, memory_gb=None):
+    """Train and test in a fresh process; a record with `stopped` when it failed."""
+    command = [python, "-c", WORKER, system, str(folder), str(options.trees), str(options.depth), str(options.threads)]
+    limit = None if memory_gb is None else (lambda: resource.setrlimit(resource.RLIMIT_AS, (memory_gb << 30,) * 2))
+    try:
+        done = subprocess.run(
+            [*command, json.dumps(settings)],
+            capture_output=True,
+            text=True,
+            preexec_fn=limit,
+            timeout=options.timeout_seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return {"stopped": f"after {options.timeout_seconds} s"}
+    if done.returncode != 0:
+        return {"stopped": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:200]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def save_set(folder, X, Y, X_test, Y_test):
+    for part, rows, labels in (("train", X, Y), ("test", X_test, Y_test)):
+        sp.save_npz(folder / f"{part}_X.npz", sp.csr_matrix(rows))
+        sp.save_npz(folder / f"{part}_Y.npz", sp.csr_matrix(labels))
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.set_defaults(repeats=1)
+    add_data_option(parser)
+    parser.add_argument("--peer", required=True, help="python with xgboost")
+    parser.add_argument("--sets", nargs="*", default=["mediamill", "delicious"])
+    parser.add_argument("--trees", type=int, default=20)
+    parser.add_argument("--depth", type=int, default=10)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--timeout-seconds", type=int, default=3600)
+    parser.add_argument("--memory-gb", type=int, default=8)
+    parser.add_argument("--growing", type=int, nargs="*", default=[], help="numbers of labels, e.g. 100 1000 10000")
+    options = parser.parse_args()
+    settings = {name: PAPER[name] for name in ("l2", "min_leaf_size")} | {"shrinkage": 0.1}
+    systems = {"longtail": sys.executable, "xgboost": options.peer}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for data_set in options.sets:
+            save_set(folder, *read_set(options.data, data_set))
+            for system, python in systems.items():
+                for _ in range(options.repeats):
+                    record = {"question": "gbdt against xgboost", "set": data_set, "system": system}
+                    record |= {"trees": options.trees, "depth": options.depth, "threads": options.threads}
+                    record |= run(system, python, folder, options, settings)
+                    emit(record, save="gbdt_xgboost" if options.save else None)
+        for n_labels in options.growing:
+            import longtail as lt
+
+            data = lt.datasets.make_synthetic(22_000, 50, n_labels, 5.0, dense=True)
+            parts = np.split(np.arange(22_000), [20_000])
+            save_set(folder, *(matrix[rows] for rows in parts for matrix in (data.X, data.Y)))
+            for system, python in systems.items():
+                record = {"question": "gbdt memory as labels grow", "n_labels": n_labels, "system": system}
+                record |= {"trees": options.trees, "depth": options.depth, "threads": options.threads}
+                record |= run(system, python, folder, options, settings, options.memory_gb)
+                emit(record | {"memory_gb": options.memory_gb}, save="gbdt_xgboost" if options.save else None)
+
+
+if __name__ == "__main__":
+    main()
