@@ -83,12 +83,16 @@ private:
     void prepare(std::vector<OpenNode>& level) {
         parallel_for(static_cast<std::int64_t>(level.size()), n_threads_, control_, [&](std::int64_t i, int) {
             OpenNode& node = level[i];
-            node.reduction = top_k_squares(node.gradients.totals, params_.leaf_top_k) /
-                             (static_cast<double>(node.rows.size()) + params_.l2);
-            if (params_.exact())
+            std::vector<double> totals;  // of the labels that the search looks at, so that like is compared with like
+            if (params_.exact()) {
                 node.by_row = by_row(node.gradients, static_cast<std::int64_t>(node.rows.size()));
-            else
+                totals = node.gradients.totals;
+            } else {
                 order_labels(node.gradients, n_searched_labels(params_), node.label_order, node.label_bounds);
+                for (const std::int32_t label : node.label_order) totals.push_back(node.gradients.totals[label]);
+            }
+            node.reduction =
+                top_k_squares(totals, params_.leaf_top_k) / (static_cast<double>(node.rows.size()) + params_.l2);
         });
         if (params_.exact()) return;
         // Dense bins: thresholds of a few features at a time. Sparse bins: a row's entries are read once for all.
@@ -135,11 +139,11 @@ private:
         return (is_listed ? bins_.bins[found - bins_.feature_ids.begin()] : bins_.zero_bins[choice.feature]) <= choice.bin;
     }
 
-    // Cut every node that has an allowed threshold, as Algorithm 1 does: it compares thresholds, not with the uncut node.
+    // Cut every node that gains by its best threshold; the others become leaves.
     std::vector<OpenNode> split(std::vector<OpenNode>& level, std::int32_t depth) {
         std::vector<OpenNode*> parents;
         for (OpenNode& node : level) {
-            if (node.choice.feature >= 0 && node.choice.reduction > 0.0)
+            if (node.choice.feature >= 0 && node.choice.reduction > node.reduction)
                 parents.push_back(&node);
             else
                 close(node.node_id, node.places, node.gradients);
@@ -156,7 +160,7 @@ private:
             tree.thresholds[parent_id] = parents[i]->choice.threshold;
             tree.left_children[parent_id] = children[2 * i].node_id;
             tree.gains[parent_id] =
-                static_cast<float>(std::max(parents[i]->choice.reduction - parents[i]->reduction, 0.0));
+                static_cast<float>(parents[i]->choice.reduction - parents[i]->reduction);
         }
         parallel_for(static_cast<std::int64_t>(parents.size()), n_threads_, control_, [&](std::int64_t i, int) {
             const OpenNode& parent = *parents[i];

@@ -13,7 +13,7 @@ struct Tree {
     std::vector<std::int32_t> split_features;
     std::vector<float> thresholds;
     std::vector<std::int32_t> left_children;
-    std::vector<float> gains;  // what the split took off the objective if anything, 0 for leaves
+    std::vector<float> gains;  // what the split took off the objective, 0 for leaves
     std::vector<std::int64_t> leaf_begin;
     std::vector<std::int32_t> leaf_label_ids;
     std::vector<float> leaf_values;
