@@ -74,7 +74,7 @@ def test_cost_and_bias_mean_what_they_mean_in_linear_svc(cost, bias):
     from sklearn.svm import LinearSVC
 
     X, Y = random_problem(4)
-    model = lt.DiSMEC(cost=cost, bias=bias, tolerance=1e-4, prune_below=0.0, n_jobs=1).fit(X, Y)
+    model = lt.DiSMEC(cost=cost, bias=bias, tolerance=1e-5, prune_below=0.0, n_jobs=1).fit(X, Y)
     for label in (0, 5):
         positive = Y[:, [label]].toarray().ravel() > 0
         svc = LinearSVC(

@@ -85,8 +85,8 @@ public:
         for (std::int64_t i = view_.indptr[row]; i < end; ++i) visit(view_.indices[i], view_.values[i]);
     }
 
-    // out[block] += row · weights, for kBlocks * kLanes labels at once; weights[feature * kBlocks + block].
-    template <int kBlocks>
+    // out[block] += row · weights, for kBlocks * kLanes labels at once; weights[feature * kStride + block].
+    template <int kBlocks, int kStride = kBlocks>
     void lane_dots(std::int64_t row, const Lanes* weights, Lanes* out) const {
         const std::int32_t* indices = view_.indices.data();
         const float* values = view_.values.data();
@@ -101,7 +101,7 @@ public:
         for (; i + 4 <= end; i += 4) {
             const Lanes* at[4];
             for (int part = 0; part < 4; ++part)
-                at[part] = weights + static_cast<std::int64_t>(indices[i + part]) * kBlocks;
+                at[part] = weights + static_cast<std::int64_t>(indices[i + part]) * kStride;
             for (int block = 0; block < kBlocks; ++block) {
                 even[block] += values[i] * at[0][block];
                 odd[block] += values[i + 1] * at[1][block];
@@ -111,8 +111,32 @@ public:
         }
         for (; i < end; ++i)
             for (int block = 0; block < kBlocks; ++block)
-                even[block] += values[i] * weights[static_cast<std::int64_t>(indices[i]) * kBlocks + block];
+                even[block] += values[i] * weights[static_cast<std::int64_t>(indices[i]) * kStride + block];
         for (int block = 0; block < kBlocks; ++block) out[block] = even[block] + odd[block];
+    }
+
+    // out[0], out[1] += row · weights for 32 labels whose weights are rounded to bfloat16.
+    void rounded_dots(std::int64_t row, const RoundedPairs* weights, Lanes* out) const {
+        const std::int32_t* indices = view_.indices.data();
+        const float* values = view_.values.data();
+        const std::int64_t end = view_.indptr[row + 1];
+        std::int64_t i = view_.indptr[row];
+        Lanes low[2] = {out[0], Lanes{}};
+        Lanes high[2] = {out[1], Lanes{}};
+        for (; i + 2 <= end; i += 2) {
+            const RoundedPairs& first = weights[indices[i]];
+            const RoundedPairs& second = weights[indices[i + 1]];
+            low[0] += values[i] * first.low();
+            high[0] += values[i] * first.high();
+            low[1] += values[i + 1] * second.low();
+            high[1] += values[i + 1] * second.high();
+        }
+        if (i < end) {
+            low[0] += values[i] * weights[indices[i]].low();
+            high[0] += values[i] * weights[indices[i]].high();
+        }
+        out[0] = low[0] + low[1];
+        out[1] = high[0] + high[1];
     }
 
     // weights[feature] += scale * value in every lane.
@@ -149,7 +173,7 @@ public:
         const float* values = view_.values.data() + row * view_.n_cols;
         for (std::int64_t i = 0; i < view_.n_cols; ++i) visit(static_cast<std::int32_t>(i), values[i]);
     }
-    template <int kBlocks>
+    template <int kBlocks, int kStride = kBlocks>
     void lane_dots(std::int64_t row, const Lanes* weights, Lanes* out) const {
         const float* values = view_.values.data() + row * view_.n_cols;
         Lanes even[kBlocks];
@@ -161,12 +185,29 @@ public:
         std::int64_t i = 0;
         for (; i + 2 <= view_.n_cols; i += 2)
             for (int block = 0; block < kBlocks; ++block) {
-                even[block] += values[i] * weights[i * kBlocks + block];
-                odd[block] += values[i + 1] * weights[(i + 1) * kBlocks + block];
+                even[block] += values[i] * weights[i * kStride + block];
+                odd[block] += values[i + 1] * weights[(i + 1) * kStride + block];
             }
         if (i < view_.n_cols)
-            for (int block = 0; block < kBlocks; ++block) even[block] += values[i] * weights[i * kBlocks + block];
+            for (int block = 0; block < kBlocks; ++block) even[block] += values[i] * weights[i * kStride + block];
         for (int block = 0; block < kBlocks; ++block) out[block] = even[block] + odd[block];
+    }
+    void rounded_dots(std::int64_t row, const RoundedPairs* weights, Lanes* out) const {
+        const float* values = view_.values.data() + row * view_.n_cols;
+        Lanes low[2] = {out[0], Lanes{}};
+        Lanes high[2] = {out[1], Lanes{}};
+        std::int64_t i = 0;
+        for (; i + 2 <= view_.n_cols; i += 2)
+            for (int part = 0; part < 2; ++part) {
+                low[part] += values[i + part] * weights[i + part].low();
+                high[part] += values[i + part] * weights[i + part].high();
+            }
+        if (i < view_.n_cols) {
+            low[0] += values[i] * weights[i].low();
+            high[0] += values[i] * weights[i].high();
+        }
+        out[0] = low[0] + low[1];
+        out[1] = high[0] + high[1];
     }
     void lane_add(std::int64_t row, const Lanes& scale, Lanes* weights) const {
         const float* values = view_.values.data() + row * view_.n_cols;

@@ -7,16 +7,21 @@ namespace longtail::linear {
 
 namespace {
 
-constexpr std::int64_t kFirstRows = 64;        // a first working set has at least so many rows, if they are near enough
-constexpr float kFirstSlack = 0.5F;            // near: margin above -1 - kFirstSlack at the start
-constexpr std::int64_t kGramRows = 900;        // larger sets of sparse rows are solved by rows
-constexpr std::int64_t kFirstGramRows = 384;
+// Sizes of working sets, tuned on EURLex-4K and wnwords (benchmarks/bench_dismec_training.py).
+constexpr std::int64_t kFirstRows = 32;       // a first set has at least so many negatives, if they are near enough
+constexpr float kFirstSlack = 0.5F;           // near: margin above -1 - kFirstSlack at the start
+constexpr std::int64_t kFirstGramRows = 192;  // and, where violators abound, at most about so many rows
 constexpr std::int64_t kMinGrowth = 32;
-constexpr double kRowsGrowth = 0.5;            // the same when solved by rows, where idle rows cost little
-constexpr double kGrowth = 0.3;                // a set grows by at most this share of itself in one round
-constexpr double kRoundShare = 0.05;           // a round need not reduce its gradient further than this
-constexpr std::size_t kMinCandidates = 8192;
+constexpr double kGrowth = 0.2;               // a set grows by at most this share of itself in one round
+constexpr double kRowsGrowth = 0.5;           // the same when solved by rows, where idle rows cost little
+constexpr std::int64_t kGramRows = 900;       // larger sets of sparse rows are solved by rows
+constexpr double kRoundShare = 0.05;          // a round need not reduce its gradient further than this
+constexpr double kInnerShare = 0.3;           // nor below this share of the tolerance
+constexpr double kSmallerShare = 0.2;         // unless rounding asks for a better solution: that times this
 constexpr int kMaxStalls = 5;
+constexpr std::int64_t kRefusedShare = 8;     // more than a row in so many active: Newton steps in lanes are cheaper
+constexpr std::size_t kMinCandidates = 8192;
+constexpr double kUnitRoundoff = 6e-8;        // of float32
 constexpr float kNever = std::numeric_limits<float>::infinity();
 
 using Clock = std::chrono::steady_clock;
@@ -37,11 +42,17 @@ WorkingSetTrainer<Rows>::WorkingSetTrainer(const Rows& rows, const OvaLabels& la
       starter_(rows, labels, moments, start, config),
       row_solver_(rows, config),
       lanes_(kWidth) {
-    lane_weights_.assign(static_cast<std::size_t>(rows.n_features() * kBlocks), Lanes{});
-    if (Rows::kSparse) scatter_.assign(static_cast<std::size_t>(rows.n_features()), Lanes{});
-    weights_.assign(static_cast<std::size_t>(rows.n_features() + 1), 0.0F);
-    gradient_.resize(weights_.size());
-    for (int at = 0; at < kWidth; ++at) set_floor(at, kNever);
+    rounded_.assign(static_cast<std::size_t>(rows.n_features()), RoundedPairs{});
+    if (Rows::kSparse) scatter_.assign(static_cast<std::size_t>(rows.n_features() * GramMatrix::kBlocks), Lanes{});
+    gradient_.resize(static_cast<std::size_t>(rows.n_features() + 1));
+    row_norms_.reserve(static_cast<std::size_t>(rows.n_rows()));
+    for (std::int64_t row = 0; row < rows.n_rows(); ++row) {
+        double square = 0.0;
+        rows.for_each(row, [&](std::int32_t, float value) { square += static_cast<double>(value) * value; });
+        row_norms_.push_back(static_cast<float>(std::sqrt(square)));
+        max_row_size_ = std::max(max_row_size_, rows.size(row));
+    }
+    for (Lanes& floors : floors_) floors = Lanes{} + kNever;
 }
 
 template <class Rows>
@@ -63,16 +74,17 @@ std::vector<std::int32_t> WorkingSetTrainer<Rows>::train(std::span<const std::in
             Lane& lane = lanes_[at];
             if (lane.label < 0) continue;
             const auto lane_begin = Clock::now();
-            lane.record.seconds += scan_share;
-            const bool finished = advance(lane, at, refused);
-            lane.record.seconds += seconds_since(lane_begin);
-            if (!finished) continue;
-            if (refused.empty() || refused.back() != lane.label) {
-                sink_.put(lane.label, weights_.data(), rows_.n_features(), std::move(lane.record));
+            const Outcome outcome = advance(lane, at);
+            lane.record.seconds += scan_share + seconds_since(lane_begin);
+            control_.throw_if_stopped();
+            if (outcome == Outcome::goes_on) continue;
+            if (outcome == Outcome::refused) {
+                refused.push_back(static_cast<std::int32_t>(lane.label));
+            } else {
+                sink_.put(lane.label, lane.weights.data(), rows_.n_features(), std::move(lane.record));
                 control_.add_done(1);
             }
             clear_lane(lane, at);
-            control_.throw_if_stopped();
         }
     }
 }
@@ -81,230 +93,160 @@ std::vector<std::int32_t> WorkingSetTrainer<Rows>::train(std::span<const std::in
 template <class Rows>
 bool WorkingSetTrainer<Rows>::begin(Lane& lane, int at, std::int64_t label) {
     const auto positives = labels_.positives.row_labels(label);
-    lane.record = {};
     const bool is_asked = config_.train_empty || !positives.empty();
+    lane.weights.assign(static_cast<std::size_t>(rows_.n_features() + 1), 0.0F);
     if (is_asked) lane.start = starter_.prepare(label);
-    if (!is_asked || lane.start.tolerance <= 0.0) {  // w = 0 is the answer, or no question was asked
-        std::fill(weights_.begin(), weights_.end(), 0.0F);
-        sink_.put(label, weights_.data(), rows_.n_features(), {});
+    if (!is_asked || lane.start.tolerance <= 0.0) {  // no question was asked, or w = 0 is the answer
+        sink_.put(label, lane.weights.data(), rows_.n_features(), {});
         control_.add_done(1);
         return false;
     }
     lane.label = label;
     lane.at_start = true;
     lane.by_rows = false;
-    lane.inner_share = 0.3;
+    lane.inner_share = kInnerShare;
+    lane.record = {};
     lane.problem.clear();
     lane.sorted_rows.clear();
-    std::fill(weights_.begin(), weights_.end(), 0.0F);
-    float& bias_weight = weights_[rows_.n_features()];
+    float& bias_weight = lane.weights.back();
     if (lane.start.positives_scale != 0.0) {
         const float scale = static_cast<float>(lane.start.positives_scale);
-        for (const std::int32_t row : positives) rows_.add_to(row, scale, weights_.data());
+        for (const std::int32_t row : positives) rows_.add_to(row, scale, lane.weights.data());
         bias_weight = scale * config_.bias * static_cast<float>(positives.size());
     }
     if (start_.kind == StartKind::own) {
         const auto ids = start_.own_weights.row_indices(label);
         const auto values = start_.own_weights.row_values(label);
-        for (std::size_t i = 0; i < ids.size(); ++i) weights_[ids[i]] += values[i];
+        for (std::size_t i = 0; i < ids.size(); ++i) lane.weights[ids[i]] += values[i];
         if (config_.bias != 0.0F) bias_weight += start_.own_biases[label] / config_.bias;
     }
     bias_weight += static_cast<float>(lane.start.bias_weight);
     write_lane(lane, at);
     shared_scales_[at / kLanes][at % kLanes] = static_cast<float>(lane.start.shared_scale);
-    set_floor(at, -1.0F - kFirstSlack);
+    floors_[at / kLanes][at % kLanes] = -1.0F - kFirstSlack;
     return true;
 }
 
-// One pass over all rows for all lanes: what lies above a lane's floor becomes its candidate.
+// One pass over all rows for all lanes: what may lie above a lane's floor becomes its candidate.
 template <class Rows>
 void WorkingSetTrainer<Rows>::scan() {
+    bool uses_shared = false;
     for (Lane& lane : lanes_) {
         lane.candidates.clear();
         lane.max_candidates = std::max<std::size_t>(kMinCandidates, 2 * lane.problem.row_ids.size());
-        lane.n_violating = 0;
-        lane.violation = 0.0;
+        if (config_.keep_history) lane.max_candidates = static_cast<std::size_t>(rows_.n_rows());
         lane.truncated = false;
+        uses_shared = uses_shared || (lane.label >= 0 && lane.at_start && lane.start.shared_scale != 0.0);
     }
     const float* shared_margins = starter_.shared_margins().data();
-    bool uses_shared = false;
-    for (const Lane& lane : lanes_)
-        uses_shared = uses_shared || (lane.label >= 0 && lane.at_start && lane.start.shared_scale != 0.0);
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         if (row % 4096 == 0) control_.throw_if_stopped();
         Lanes margins[kBlocks];
         const float shared = uses_shared ? shared_margins[row] : 0.0F;
-        for (int block = 0; block < kBlocks; ++block) margins[block] = biases_[block] + shared * shared_scales_[block];
-        rows_.template lane_dots<kBlocks>(row, lane_weights_.data(), margins);
+        for (int block = 0; block < kBlocks; ++block)
+            margins[block] =
+                biases_[block] + shared * shared_scales_[block] + row_norms_[row] * roundings_[block];
+        rows_.rounded_dots(row, rounded_.data(), margins);
         for (int block = 0; block < kBlocks; ++block) {
             std::uint32_t above = bits_greater(margins[block], floors_[block]);
             for (; above != 0; above &= above - 1) {
                 const int lane = std::countr_zero(above);
-                report(block * kLanes + lane, static_cast<std::int32_t>(row), margins[block][lane]);
+                report(lanes_[block * kLanes + lane], static_cast<std::int32_t>(row), margins[block][lane]);
             }
         }
     }
 }
 
+// Keep a candidate; of too many to keep only the worst, which alone can join the working set in this round.
 template <class Rows>
-void WorkingSetTrainer<Rows>::report(int at, std::int32_t row, float margin) {
-    Lane& lane = lanes_[at];
-    if (margin > -1.0F) {
-        ++lane.n_violating;
-        lane.violation += (1.0 + margin) * (1.0 + margin);
-    }
+void WorkingSetTrainer<Rows>::report(Lane& lane, std::int32_t row, float margin) const {
     if (lane.truncated && margin <= lane.candidates.front().margin) return;
     lane.candidates.push_back({row, margin});
-    if (lane.candidates.size() >= 2 * lane.max_candidates) shrink(lane, at);
-}
-
-// Too many candidates to keep: only the worst can join the working set in this round anyway.
-template <class Rows>
-void WorkingSetTrainer<Rows>::shrink(Lane& lane, int) {
-    const auto middle = lane.candidates.begin() + static_cast<std::ptrdiff_t>(lane.max_candidates);
-    std::nth_element(lane.candidates.begin(), middle, lane.candidates.end(),
-                     [](const Candidate& a, const Candidate& b) {
-                         return a.margin > b.margin || (a.margin == b.margin && a.row_id < b.row_id);
-                     });
-    std::swap(*lane.candidates.begin(), *middle);  // the lowest kept margin in front: what report() compares with
+    if (lane.candidates.size() < 2 * lane.max_candidates) return;
+    const auto last = lane.candidates.begin() + static_cast<std::ptrdiff_t>(lane.max_candidates) - 1;
+    std::nth_element(lane.candidates.begin(), last, lane.candidates.end(), is_worse);
+    std::swap(lane.candidates.front(), *last);  // the mildest in front: what the next ones are compared with
     lane.candidates.resize(lane.max_candidates);
     lane.truncated = true;
 }
 
-// One round of one label after a pass; true when it is finished, with its weights in weights_, or refused.
+// One round of one label after a pass.
 template <class Rows>
-bool WorkingSetTrainer<Rows>::advance(Lane& lane, int at, std::vector<std::int32_t>& refused) {
-    const auto n_positives = static_cast<std::int64_t>(labels_.positives.row_labels(lane.label).size());
+auto WorkingSetTrainer<Rows>::advance(Lane& lane, int at) -> Outcome {
+    std::sort(lane.candidates.begin(), lane.candidates.end(), comes_before);
     if (lane.at_start) {
-        if (2 * (lane.n_violating - n_positives) > rows_.n_rows()) {
-            refused.push_back(static_cast<std::int32_t>(lane.label));
-            return true;
-        }
-        choose_first_rows(lane, at);
-        if (config_.keep_history) record_start(lane, at);
+        const auto n_violating = std::count_if(lane.candidates.begin(), lane.candidates.end(),
+                                               [](const Candidate& c) { return c.margin > -1.0F; });
+        const auto n_positives = labels_.positives.row_size(lane.label);
+        if (lane.truncated || kRefusedShare * (n_violating - n_positives) > rows_.n_rows()) return Outcome::refused;
+        choose_first_rows(lane);
+        if (config_.keep_history) record_iteration(lane, 0.0F);
         solve(lane, true);
         lane.at_start = false;
         shared_scales_[at / kLanes][at % kLanes] = 0.0F;
     } else {
-        if (is_converged(lane)) return true;
-        if (lane.record.iterations >= config_.max_iterations) {
+        drop_members(lane);
+        if (config_.keep_history) record_iteration(lane, 1.0F);
+        if (may_be_converged(lane) && is_converged(lane)) return Outcome::finished;
+        if (!grow(lane)) lane.inner_share *= kSmallerShare;  // the restricted problem was not solved well enough
+        const bool stalls = lane.inner_share < kInnerShare * std::pow(kSmallerShare, kMaxStalls);
+        if (stalls || lane.record.iterations >= config_.max_iterations) {
+            is_converged(lane);  // for the record
             lane.record.converged = false;
-            set_weights(lane);
-            return true;
-        }
-        if (!grow(lane)) {
-            // Nothing to add, and still not small enough: the restricted problem was not solved well enough.
-            lane.inner_share *= 0.2;
-            if (lane.inner_share < 0.3 * std::pow(0.2, kMaxStalls)) {
-                lane.record.converged = false;
-                set_weights(lane);
-                return true;
-            }
+            return Outcome::finished;
         }
         solve(lane, false);
     }
-    set_weights(lane);
+    if (!lane.by_rows) set_weights(lane);
     write_lane(lane, at);
-    set_floor(at, -1.0F);
-    return false;
+    floors_[at / kLanes][at % kLanes] = -1.0F;
+    return Outcome::goes_on;
 }
 
 // All positives, and the negatives that the start places nearest to them.
 template <class Rows>
-void WorkingSetTrainer<Rows>::choose_first_rows(Lane& lane, int at) {
+void WorkingSetTrainer<Rows>::choose_first_rows(Lane& lane) {
     const auto positives = labels_.positives.row_labels(lane.label);
+    const float scale = static_cast<float>(lane.start.shared_scale);
+    for (const std::int32_t row : positives)
+        lane.problem.append(row, 1.0F, static_cast<float>(lane.start.positive_cost),
+                            margin(lane, row) + (scale != 0.0F ? scale * starter_.shared_margins()[row] : 0.0F));
+    lane.sorted_rows.assign(positives.begin(), positives.end());
+    drop_members(lane);
+    auto& negatives = lane.candidates;
     const auto n_positives = static_cast<std::int64_t>(positives.size());
+    const auto n_near = static_cast<std::int64_t>(negatives.size());
+    const std::int64_t n_violating =
+        std::count_if(negatives.begin(), negatives.end(), [](const Candidate& c) { return c.margin > -1.0F; });
     const std::int64_t n_wanted = std::max(kFirstRows, 2 * n_positives);
-    std::sort(lane.candidates.begin(), lane.candidates.end(),
-              [](const Candidate& a, const Candidate& b) { return a.row_id < b.row_id; });
-    std::vector<Candidate> negatives;
-    std::size_t p = 0;
-    for (const Candidate& candidate : lane.candidates) {
-        while (p < positives.size() && positives[p] < candidate.row_id) ++p;
-        if (p == positives.size() || positives[p] != candidate.row_id) negatives.push_back(candidate);
+    const std::int64_t n_most = std::max(n_wanted, std::min(4 * n_wanted, kFirstGramRows - n_positives));
+    const std::int64_t n_taken = std::min(std::clamp(n_violating, n_wanted, n_most), n_near);
+    if (n_taken < n_near) std::nth_element(negatives.begin(), negatives.begin() + n_taken, negatives.end(), is_worse);
+    std::sort(negatives.begin(), negatives.begin() + n_taken, comes_before);
+    for (std::int64_t i = 0; i < n_taken; ++i) {
+        lane.problem.append(negatives[i].row_id, -1.0F, static_cast<float>(config_.cost), negatives[i].margin);
+        lane.sorted_rows.push_back(negatives[i].row_id);
     }
-    const std::int64_t n_violating = std::count_if(negatives.begin(), negatives.end(),
-                                                   [](const Candidate& c) { return c.margin > -1.0F; });
-    // Begin small enough for a Gram matrix: its cheap solution is where a larger set then continues.
-    const std::int64_t n_most = Rows::kSparse ? std::max(n_wanted, kFirstGramRows - n_positives) : 4 * n_wanted;
-    const std::int64_t n_taken =
-        std::min({std::clamp(n_violating, n_wanted, std::max(n_wanted, std::min(4 * n_wanted, n_most))),
-                  static_cast<std::int64_t>(negatives.size())});
-    const auto nearest = [](const Candidate& a, const Candidate& b) {
-        return a.margin > b.margin || (a.margin == b.margin && a.row_id < b.row_id);
-    };
-    if (n_taken < static_cast<std::int64_t>(negatives.size())) {
-        std::nth_element(negatives.begin(), negatives.begin() + n_taken, negatives.end(), nearest);
-        negatives.resize(static_cast<std::size_t>(n_taken));
-        std::sort(negatives.begin(), negatives.end(),
-                  [](const Candidate& a, const Candidate& b) { return a.row_id < b.row_id; });
-    }
-    // The positives' margins at the start are read from the lane: weights_ serves another label by now.
-    const float bias = biases_[at / kLanes][at % kLanes];
-    const float scale = static_cast<float>(lane.start.shared_scale);
-    for (const std::int32_t row : positives) {
-        float margin = bias + (scale != 0.0F ? scale * starter_.shared_margins()[row] : 0.0F);
-        rows_.for_each(row, [&](std::int32_t feature, float value) { margin += value * *lane_weight(feature, at); });
-        lane.problem.append(row, 1.0F, static_cast<float>(lane.start.positive_cost), margin);
-    }
-    for (const Candidate& candidate : negatives)
-        lane.problem.append(candidate.row_id, -1.0F, static_cast<float>(config_.cost), candidate.margin);
-    lane.sorted_rows = lane.problem.row_ids;
     std::sort(lane.sorted_rows.begin(), lane.sorted_rows.end());
-}
-
-// The objective at the start, for the statistics.
-template <class Rows>
-void WorkingSetTrainer<Rows>::record_start(Lane& lane, int at) {
-    const float scale = static_cast<float>(lane.start.shared_scale);
-    for (std::int64_t feature = 0; feature < rows_.n_features(); ++feature)
-        weights_[feature] =
-            *lane_weight(feature, at) + (scale != 0.0F ? scale * starter_.shared()[feature] : 0.0F);
-    weights_.back() = (config_.bias != 0.0F ? biases_[at / kLanes][at % kLanes] / config_.bias : 0.0F) +
-                      (scale != 0.0F ? scale * starter_.shared().back() : 0.0F);
-    const LossOverRows over_rows = loss_over_rows(lane);
-    lane.record.first_objective = half_square() + over_rows.loss;
-    lane.record.history.push_back({lane.record.first_objective, over_rows.n_active, 0.0F});
-}
-
-// What the last pass and the positives' margins (first in the working set) say about all rows.
-template <class Rows>
-auto WorkingSetTrainer<Rows>::loss_over_rows(const Lane& lane) const -> LossOverRows {
-    LossOverRows out{config_.cost * lane.violation, static_cast<std::int32_t>(lane.n_violating)};
-    for (std::int64_t i = 0; i < lane.problem.size() && lane.problem.signs[i] > 0.0F; ++i) {
-        const double margin = lane.problem.margins[i];
-        if (margin > -1.0) {  // the pass took it for a violating negative
-            out.loss -= config_.cost * (1.0 + margin) * (1.0 + margin);
-            --out.n_active;
-        }
-        if (margin < 1.0) {
-            out.loss += lane.start.positive_cost * (1.0 - margin) * (1.0 - margin);
-            ++out.n_active;
-        }
-    }
-    return out;
 }
 
 // Add the worst violators outside the working set; false when there are none.
 template <class Rows>
 bool WorkingSetTrainer<Rows>::grow(Lane& lane) {
-    auto& found = lane.candidates;  // is_converged() left only rows outside the set
+    auto& found = lane.candidates;
     if (found.empty()) return false;
-    const auto size = static_cast<double>(lane.problem.size());
     const double growth = lane.by_rows ? kRowsGrowth : kGrowth;
-    const auto limit = static_cast<std::size_t>(std::max<double>(kMinGrowth, growth * size));
+    const auto limit = static_cast<std::size_t>(
+        std::max(static_cast<double>(kMinGrowth), growth * static_cast<double>(lane.problem.size())));
     if (found.size() > limit) {
-        std::nth_element(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(limit), found.end(),
-                         [](const Candidate& a, const Candidate& b) {
-                             return a.margin > b.margin || (a.margin == b.margin && a.row_id < b.row_id);
-                         });
+        std::nth_element(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(limit), found.end(), is_worse);
         found.resize(limit);
-        std::sort(found.begin(), found.end(),
-                  [](const Candidate& a, const Candidate& b) { return a.row_id < b.row_id; });
+        std::sort(found.begin(), found.end(), comes_before);
     }
     const auto middle = static_cast<std::ptrdiff_t>(lane.sorted_rows.size());
     for (const Candidate& candidate : found) {
-        lane.problem.append(candidate.row_id, -1.0F, static_cast<float>(config_.cost), candidate.margin);
+        lane.problem.append(candidate.row_id, -1.0F, static_cast<float>(config_.cost),
+                            margin(lane, candidate.row_id));
         lane.sorted_rows.push_back(candidate.row_id);
     }
     std::inplace_merge(lane.sorted_rows.begin(), lane.sorted_rows.begin() + middle, lane.sorted_rows.end());
@@ -314,10 +256,10 @@ bool WorkingSetTrainer<Rows>::grow(Lane& lane) {
 template <class Rows>
 void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
     const double tolerance = lane.inner_share * lane.start.tolerance;
-    const bool by_rows = !Rows::kSparse || !config_.regularize_bias || lane.problem.size() > kGramRows;
-    if (by_rows && !lane.by_rows) {
-        set_weights(lane);
-        lane.weights.assign(weights_.begin(), weights_.end());
+    if (!Rows::kSparse || !config_.regularize_bias || lane.problem.size() > kGramRows) {
+        if (from_margins && lane.start.shared_scale != 0.0)
+            add_scaled(lane.weights.data(), starter_.shared().data(), static_cast<float>(lane.start.shared_scale),
+                       rows_.n_features() + 1);
         lane.by_rows = true;
     }
     if (lane.by_rows) {
@@ -331,95 +273,137 @@ void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
     lane.record.cg_steps += lane.inner.cg_steps;
 }
 
-// The label's weights, from the betas or as they are, into weights_.
+// w = Σ β x
 template <class Rows>
 void WorkingSetTrainer<Rows>::set_weights(Lane& lane) {
-    if (lane.by_rows) {
-        std::copy(lane.weights.begin(), lane.weights.end(), weights_.begin());
-    } else {
-        std::fill(weights_.begin(), weights_.end(), 0.0F);
-        float bias_weight = 0.0F;
-        for (std::int64_t i = 0; i < lane.problem.size(); ++i) {
-            if (lane.problem.betas[i] == 0.0F) continue;
-            rows_.add_to(lane.problem.row_ids[i], lane.problem.betas[i], weights_.data());
-            bias_weight += lane.problem.betas[i] * config_.bias;
-        }
-        weights_.back() = bias_weight;
+    std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
+    float bias_weight = 0.0F;
+    for (std::int64_t i = 0; i < lane.problem.size(); ++i) {
+        const float beta = lane.problem.betas[i];
+        if (beta == 0.0F) continue;
+        rows_.add_to(lane.problem.row_ids[i], beta, lane.weights.data());
+        bias_weight += beta * config_.bias;
     }
+    lane.weights.back() = bias_weight;
 }
 
-// ½‖w‖² of what is regularised of weights_.
 template <class Rows>
-double WorkingSetTrainer<Rows>::half_square() const {
-    const double bias_part = config_.regularize_bias ? static_cast<double>(weights_.back()) * weights_.back() : 0.0;
-    return 0.5 * (dot(weights_.data(), weights_.data(), rows_.n_features()) + bias_part);
+float WorkingSetTrainer<Rows>::margin(const Lane& lane, std::int32_t row) const {
+    return rows_.dot(row, lane.weights.data()) + config_.bias * lane.weights.back();
 }
 
-// Decide by the gradient over all rows, in float64 from freshly computed margins; leaves the violators outside the
-// working set in lane.candidates.
+// Leave only rows outside the working set among the candidates; both are sorted.
+template <class Rows>
+void WorkingSetTrainer<Rows>::drop_members(Lane& lane) const {
+    std::size_t in_set = 0;
+    std::size_t n_kept = 0;
+    for (const Candidate& candidate : lane.candidates) {
+        while (in_set < lane.sorted_rows.size() && lane.sorted_rows[in_set] < candidate.row_id) ++in_set;
+        if (in_set == lane.sorted_rows.size() || lane.sorted_rows[in_set] != candidate.row_id)
+            lane.candidates[n_kept++] = candidate;
+    }
+    lane.candidates.resize(n_kept);
+}
+
+// False when the bias component of the gradient alone proves that it is too early.
+template <class Rows>
+bool WorkingSetTrainer<Rows>::may_be_converged(const Lane& lane) const {
+    if (lane.truncated) return false;
+    double outside = 0.0;  // Σ of violations, each at its least
+    for (const Candidate& candidate : lane.candidates) {
+        const float least = 1.0F + candidate.margin - 2.0F * lane.rounding * row_norms_[candidate.row_id];
+        outside += least > 0.0F ? static_cast<double>(least) : 0.0;
+    }
+    return 2.0 * config_.cost * outside * config_.bias - lane.inner.gradient_norm <= lane.start.tolerance;
+}
+
+// Decide by the gradient over all rows, in float64, from margins that are computed afresh wherever they matter; leaves
+// only true violators among the candidates.
 template <class Rows>
 bool WorkingSetTrainer<Rows>::is_converged(Lane& lane) {
-    auto& found = lane.candidates;
-    std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return a.row_id < b.row_id; });
-    std::size_t in_set = 0;
-    std::size_t n_outside = 0;
-    double outside = 0.0;  // Σ of their violations
-    for (const Candidate& candidate : found) {
-        while (in_set < lane.sorted_rows.size() && lane.sorted_rows[in_set] < candidate.row_id) ++in_set;
-        if (in_set < lane.sorted_rows.size() && lane.sorted_rows[in_set] == candidate.row_id) continue;
-        outside += 1.0 + candidate.margin;
-        found[n_outside++] = candidate;
-    }
-    found.resize(n_outside);
-    // The bias component of the gradient alone can prove that it is too early.
-    const double at_least = 2.0 * config_.cost * outside * config_.bias - lane.inner.gradient_norm;
-    if (!config_.keep_history && (lane.truncated || at_least > lane.start.tolerance)) return false;
-
-    set_weights(lane);
-    std::copy(weights_.begin(), weights_.end(), gradient_.begin());
+    constexpr float kSurelyIdle = 1.01F;  // margins of the working set are right to far better than this
+    std::copy(lane.weights.begin(), lane.weights.end(), gradient_.begin());
     if (!config_.regularize_bias) gradient_.back() = 0.0;
-    const auto add = [&](std::int32_t row, double sign, double cost, double margin) {
-        const double gap = 1.0 - sign * margin;
-        if (gap <= 0.0) return;
+    double loss = 0.0;
+    const auto add = [&](std::int32_t row, double sign, double cost) {
+        const double gap = 1.0 - sign * margin(lane, row);
+        if (gap <= 0.0) return false;
+        loss += cost * gap * gap;
         rows_.add_to(row, -2.0 * cost * sign * gap, gradient_.data());
         gradient_.back() -= 2.0 * cost * sign * gap * config_.bias;
+        return true;
     };
-    for (std::int64_t i = 0; i < lane.problem.size(); ++i) {
-        const std::int32_t row = lane.problem.row_ids[i];
-        const double margin = rows_.dot(row, weights_.data()) + config_.bias * weights_.back();
-        add(row, lane.problem.signs[i], lane.problem.costs[i], margin);
-    }
-    for (const Candidate& candidate : found) add(candidate.row_id, -1.0, config_.cost, candidate.margin);
+    const Subproblem& problem = lane.problem;
+    for (std::int64_t i = 0; i < problem.size(); ++i)
+        if (problem.signs[i] * problem.margins[i] < kSurelyIdle)
+            add(problem.row_ids[i], problem.signs[i], problem.costs[i]);
+    std::erase_if(lane.candidates, [&](const Candidate& c) { return !add(c.row_id, -1.0, config_.cost); });
     double square = 0.0;
     for (const double entry : gradient_) square += entry * entry;
-    const double norm = std::sqrt(square);
-    const LossOverRows over_rows = loss_over_rows(lane);
-    lane.record.last_objective = half_square() + over_rows.loss;
-    lane.record.gradient_ratio = norm / lane.start.zero_gradient;
-    if (config_.keep_history) lane.record.history.push_back({lane.record.last_objective, over_rows.n_active, 1.0F});
-    return !lane.truncated && norm <= lane.start.tolerance;
+    double penalty = 0.0;
+    for (const float weight : lane.weights) penalty += static_cast<double>(weight) * weight;
+    if (!config_.regularize_bias) penalty -= static_cast<double>(lane.weights.back()) * lane.weights.back();
+    lane.record.last_objective = 0.5 * penalty + loss;
+    lane.record.gradient_ratio = std::sqrt(square) / lane.start.zero_gradient;
+    return !lane.truncated && std::sqrt(square) <= lane.start.tolerance;
+}
+
+// The objective over all rows, for the statistics. Takes time that training does not.
+template <class Rows>
+void WorkingSetTrainer<Rows>::record_iteration(Lane& lane, float step_size) {
+    const auto begin_time = Clock::now();
+    AlignedVector<float> weights = lane.weights;
+    if (lane.at_start && lane.start.shared_scale != 0.0)
+        add_scaled(weights.data(), starter_.shared().data(), static_cast<float>(lane.start.shared_scale),
+                   rows_.n_features() + 1);
+    double objective = 0.0;
+    for (const float weight : weights) objective += 0.5 * static_cast<double>(weight) * weight;
+    if (!config_.regularize_bias) objective -= 0.5 * static_cast<double>(weights.back()) * weights.back();
+    std::int32_t n_active = 0;
+    const auto add = [&](std::int32_t row, double sign, double cost) {
+        const double gap = 1.0 - sign * (rows_.dot(row, weights.data()) + config_.bias * weights.back());
+        objective += gap > 0.0 ? cost * gap * gap : 0.0;
+        n_active += gap > 0.0 ? 1 : 0;
+    };
+    for (std::int64_t i = 0; i < lane.problem.size(); ++i)
+        add(lane.problem.row_ids[i], lane.problem.signs[i], lane.problem.costs[i]);
+    for (const Candidate& candidate : lane.candidates)
+        if (!std::binary_search(lane.sorted_rows.begin(), lane.sorted_rows.end(), candidate.row_id))
+            add(candidate.row_id, -1.0, config_.cost);
+    if (lane.at_start) lane.record.first_objective = objective;
+    lane.record.history.push_back({objective, n_active, step_size});
+    lane.record.seconds -= seconds_since(begin_time);
 }
 
 template <class Rows>
 void WorkingSetTrainer<Rows>::write_lane(Lane& lane, int at) {
-    for (const std::int32_t feature : lane.support) *lane_weight(feature, at) = 0.0F;
+    for (const std::int32_t feature : lane.support) rounded_[feature].set(at, 0.0F);
     lane.support.clear();
+    double error = 0.0;
+    double square = 0.0;
     for (std::int64_t feature = 0; feature < rows_.n_features(); ++feature) {
-        if (weights_[feature] == 0.0F) continue;
-        *lane_weight(feature, at) = weights_[feature];
+        const float weight = lane.weights[feature];
+        if (weight == 0.0F) continue;
+        const double lost = static_cast<double>(weight) - rounded_[feature].set(at, weight);
+        error += lost * lost;
+        square += static_cast<double>(weight) * weight;
         lane.support.push_back(static_cast<std::int32_t>(feature));
     }
-    biases_[at / kLanes][at % kLanes] = weights_.back() * config_.bias;
+    // The second part bounds the rounding of the sums: kUnitRoundoff for each term of the longest row.
+    const double sums = kUnitRoundoff * static_cast<double>(max_row_size_ + 4) *
+                        (std::sqrt(square) + std::abs(static_cast<double>(lane.weights.back())));
+    lane.rounding = static_cast<float>(1.0001 * std::sqrt(error) + sums);
+    roundings_[at / kLanes][at % kLanes] = lane.rounding;
+    biases_[at / kLanes][at % kLanes] = lane.weights.back() * config_.bias;
 }
 
 template <class Rows>
 void WorkingSetTrainer<Rows>::clear_lane(Lane& lane, int at) {
-    for (const std::int32_t feature : lane.support) *lane_weight(feature, at) = 0.0F;
+    for (const std::int32_t feature : lane.support) rounded_[feature].set(at, 0.0F);
     lane.support.clear();
     lane.label = -1;
-    biases_[at / kLanes][at % kLanes] = 0.0F;
-    shared_scales_[at / kLanes][at % kLanes] = 0.0F;
-    set_floor(at, kNever);
+    for (Lanes* parts : {biases_, shared_scales_, roundings_}) parts[at / kLanes][at % kLanes] = 0.0F;
+    floors_[at / kLanes][at % kLanes] = kNever;
 }
 
 template class WorkingSetTrainer<SparseRows>;

@@ -4,9 +4,12 @@
 //
 // At the solution of a rare label only a few hundred of all rows are active. So a label is solved on a small working
 // set of rows (gram.hpp, row_newton.hpp), then one pass over X finds the rows outside it that violate their margin;
-// the worst of them join the set, until the gradient over all rows obeys the stopping rule. The pass serves 32 labels
-// at once; everything between two passes belongs to one label. No label sees which others share its pass, and no
-// memory grows with the number of rows times labels.
+// the worst of them join the set, until the gradient over all rows obeys the stopping rule.
+//
+// The pass serves 32 labels at once, with weights rounded to bfloat16: one cache line a feature. Rounding moves the
+// margin of row x by at most ‖w - rounded w‖·‖x‖, which the pass adds; so it reports every row that may violate, and
+// the few that it reports without need are sorted out by an exact product. Everything between two passes belongs to
+// one label. No label sees which others share its pass, and no memory grows with rows times labels.
 
 #include <chrono>
 #include <cstdint>
@@ -33,60 +36,57 @@ public:
                       const OvaConfig& config, LabelSink& sink, Control& control);
 
     // Train the listed labels of the range; return those that should rather be trained by Newton steps over all rows,
-    // because most rows are active at their start.
+    // because many rows are active at their start.
     std::vector<std::int32_t> train(std::span<const std::int32_t> label_ids);
 
 private:
     static constexpr int kBlocks = 2;
     static constexpr int kWidth = kBlocks * kLanes;
 
+    // A row and what its margin is at most.
     struct Candidate {
         std::int32_t row_id;
         float margin;
     };
+    static bool is_worse(const Candidate& a, const Candidate& b) {
+        return a.margin > b.margin || (a.margin == b.margin && a.row_id < b.row_id);
+    }
+    static bool comes_before(const Candidate& a, const Candidate& b) { return a.row_id < b.row_id; }
+
+    enum class Outcome { goes_on, finished, refused };
     struct Lane {
         std::int64_t label = -1;  // -1: empty
         LabelStart start;
         bool at_start = true;
-        bool by_rows = false;  // weights hold w; otherwise the betas do
-        double inner_share = 0.3;
+        bool by_rows = false;
+        double inner_share = 0.0;
         InnerResult inner;
-        Subproblem problem;
-        AlignedVector<float> weights;
+        Subproblem problem;            // its positives come first
+        AlignedVector<float> weights;  // n_features + 1
+        float rounding = 0.0F;         // ‖w - rounded w‖, and a little for the sums
         std::vector<std::int32_t> sorted_rows;  // of the working set
-        std::vector<std::int32_t> support;      // features whose lane is not zero
+        std::vector<std::int32_t> support;      // features whose rounded weight is not zero
         std::vector<Candidate> candidates;
         std::size_t max_candidates = 0;
-        std::int64_t n_violating = 0;  // rows whose margin exceeds -1, positives included
-        double violation = 0.0;        // their Σ (1 + margin)²
-        bool truncated = false;
+        bool truncated = false;  // there were more candidates
         LabelRecord record;
-    };
-
-    struct LossOverRows {
-        double loss;
-        std::int32_t n_active;
     };
 
     bool begin(Lane& lane, int at, std::int64_t label);
     void scan();
-    void report(int at, std::int32_t row, float margin);
-    void shrink(Lane& lane, int at);
-    bool advance(Lane& lane, int at, std::vector<std::int32_t>& refused);
-    void choose_first_rows(Lane& lane, int at);
+    void report(Lane& lane, std::int32_t row, float margin) const;
+    Outcome advance(Lane& lane, int at);
+    void choose_first_rows(Lane& lane);
     bool grow(Lane& lane);
     void solve(Lane& lane, bool from_margins);
-    bool is_converged(Lane& lane);
     void set_weights(Lane& lane);
-    double half_square() const;
-    LossOverRows loss_over_rows(const Lane& lane) const;
-    void record_start(Lane& lane, int at);
+    void drop_members(Lane& lane) const;
+    bool may_be_converged(const Lane& lane) const;
+    bool is_converged(Lane& lane);
+    void record_iteration(Lane& lane, float step_size);
     void write_lane(Lane& lane, int at);
     void clear_lane(Lane& lane, int at);
-    void set_floor(int at, float floor) { floors_[at / kLanes][at % kLanes] = floor; }
-    float* lane_weight(std::int64_t feature, int at) {
-        return reinterpret_cast<float*>(&lane_weights_[feature * kBlocks]) + at;
-    }
+    float margin(const Lane& lane, std::int32_t row) const;
 
     const Rows& rows_;
     const OvaLabels& labels_;
@@ -99,12 +99,14 @@ private:
     RowSolver<Rows> row_solver_;
 
     std::vector<Lane> lanes_;
-    AlignedVector<Lanes> lane_weights_;  // n_features × kBlocks
+    AlignedVector<RoundedPairs> rounded_;  // n_features
     Lanes biases_[kBlocks] = {};
     Lanes shared_scales_[kBlocks] = {};
-    Lanes floors_[kBlocks] = {};  // margins above are reported
+    Lanes roundings_[kBlocks] = {};
+    Lanes floors_[kBlocks] = {};       // margins above are reported
+    std::vector<float> row_norms_;
+    std::int64_t max_row_size_ = 0;
     AlignedVector<Lanes> scatter_;     // zero between calls
-    AlignedVector<float> weights_;     // n_features + 1
     AlignedVector<double> gradient_;
 };
 

@@ -141,7 +141,7 @@ TEST_CASE("row kernels agree with the naive ones, sparse and dense") {
 TEST_CASE("a Gram matrix holds the products of its rows, however it has grown") {
     const Csr csr = random_rows(90, 50, 0.2, 3);
     const SparseRows rows(csr.view());
-    AlignedVector<Lanes> scatter(50, Lanes{});
+    AlignedVector<Lanes> scatter(50 * GramMatrix::kBlocks, Lanes{});
     GramMatrix gram;
     std::vector<std::int32_t> row_ids;
     for (const std::size_t size : {std::size_t{5}, std::size_t{40}, std::size_t{41}, std::size_t{90}}) {
@@ -165,7 +165,7 @@ TEST_CASE("solving by Gram matrix and by rows leads to the same minimum") {
     config.bias = 1.0F;
     for (const std::int64_t n_positives : {std::int64_t{1}, std::int64_t{10}, std::int64_t{60}}) {
         Subproblem by_gram = make_problem(csr, n_positives);
-        AlignedVector<Lanes> scatter(60, Lanes{});
+        AlignedVector<Lanes> scatter(60 * GramMatrix::kBlocks, Lanes{});
         by_gram.gram.extend(rows, by_gram.row_ids, config.bias, scatter.data());
         const InnerResult inner = GramSolver().solve(by_gram, 1e-3, 0.0, true);
         CHECK(inner.gradient_norm <= 1e-3);
