@@ -113,18 +113,20 @@ bool GramSolver::take_step(Subproblem& problem) {
     double slope = cross;
     for (const std::int32_t i : active_)
         slope -= 2.0 * problem.costs[i] * (problem.signs[i] - problem.margins[i]) * step_.margins[i];
-    const auto loss = [&](float share) {
+    // Differences, not values, are added up: near the minimum they are what is left of the digits.
+    const auto loss_change = [&](float share) {
         double total = 0.0;
         for (std::int64_t i = 0; i < n; ++i) {
-            const float gap = 1.0F - problem.signs[i] * (problem.margins[i] + share * step_.margins[i]);
-            total += gap > 0.0F ? static_cast<double>(problem.costs[i] * gap * gap) : 0.0;
+            const float before = std::max(0.0F, 1.0F - problem.signs[i] * problem.margins[i]);
+            const float after =
+                std::max(0.0F, 1.0F - problem.signs[i] * (problem.margins[i] + share * step_.margins[i]));
+            total += static_cast<double>(problem.costs[i]) * (after - before) * (after + before);
         }
         return total;
     };
-    const double before = loss(0.0F);
     float share = 1.0F;
     for (int halving = 0; halving <= kMaxHalvings; ++halving, share *= 0.5F) {
-        const double change = share * cross + 0.5 * share * share * square + loss(share) - before;
+        const double change = share * cross + 0.5 * share * share * square + loss_change(share);
         if (change > kArmijo * share * slope) continue;
         add_scaled(problem.betas.data(), step_.coefficients.data(), share, n);
         add_scaled(problem.margins.data(), step_.margins.data(), share, n);

@@ -39,12 +39,13 @@ public:
                         value;
                 });
             products_.assign(end * kBlocks, Lanes{} + bias * bias);
-            if (end - begin > kLanes)
-                for (std::int64_t i = 0; i < end; ++i)
+            for (std::int64_t i = 0; i < end; ++i) {
+                rows.prefetch(row_ids[std::min(i + 1, end - 1)]);
+                if (end - begin > kLanes)
                     rows.template lane_dots<kBlocks>(row_ids[i], scatter, &products_[i * kBlocks]);
-            else
-                for (std::int64_t i = 0; i < end; ++i)
+                else
                     rows.template lane_dots<1, kBlocks>(row_ids[i], scatter, &products_[i * kBlocks]);
+            }
             for (std::int64_t i = begin; i < end; ++i)
                 rows.for_each(row_ids[i], [&](std::int32_t feature, float) {
                     scatter[static_cast<std::int64_t>(feature) * kBlocks + (i - begin) / kLanes] = Lanes{};
@@ -96,9 +97,10 @@ private:
         const float* columns = reinterpret_cast<const float*>(products_.data());
         for (std::int64_t i = 0; i < end; ++i)
             std::memcpy(values_.data() + i * stride_ + begin, columns + i * kWidth, (end - begin) * sizeof(float));
-        for (std::int64_t lane = 0; lane < end - begin; ++lane)
-            for (std::int64_t i = 0; i < begin; ++i)
-                values_[(begin + lane) * stride_ + i] = columns[i * kWidth + lane];
+        for (std::int64_t first = 0; first < begin; first += kLanes)  // tiles of 16 rows stay in the first-level cache
+            for (std::int64_t lane = 0; lane < end - begin; ++lane)
+                for (std::int64_t i = first; i < std::min(first + kLanes, begin); ++i)
+                    values_[(begin + lane) * stride_ + i] = columns[i * kWidth + lane];
     }
 
     std::int64_t size_ = 0;

@@ -25,7 +25,7 @@ public:
         const std::int64_t width = rows_.n_features() + 1;
         for (auto* vector : {&gradient_, &step_, &residual_, &direction_, &product_}) vector->resize(width);
         InnerResult result;
-        for (std::int64_t i = 0; i < problem.size(); ++i) problem.margins[i] = margin(problem.row_ids[i], weights);
+        set_margins(problem, weights, problem.margins.data());
         for (;;) {
             set_gradient(problem, weights);
             result.gradient_norm = std::sqrt(square(gradient_));
@@ -45,6 +45,12 @@ private:
 
     float margin(std::int64_t row, const float* weights) const {
         return rows_.dot(row, weights) + config_.bias * weights[rows_.n_features()];
+    }
+    void set_margins(const Subproblem& problem, const float* weights, float* margins) const {
+        for (std::int64_t i = 0; i < problem.size(); ++i) {
+            rows_.prefetch(problem.row_ids[std::min(i + 1, problem.size() - 1)]);
+            margins[i] = margin(problem.row_ids[i], weights);
+        }
     }
     void add_row(std::int64_t row, float scale, float* weights) const {
         rows_.add_to(row, scale, weights);
@@ -83,7 +89,9 @@ private:
             ++steps;
             product_ = direction_;
             if (!config_.regularize_bias) product_.back() = 0.0F;
-            for (const std::int32_t i : active_) {
+            for (std::size_t at = 0; at < active_.size(); ++at) {
+                const std::int32_t i = active_[at];
+                rows_.prefetch(problem.row_ids[active_[std::min(at + 1, active_.size() - 1)]]);
                 const float along = 2.0F * problem.costs[i] * margin(problem.row_ids[i], direction_.data());
                 add_row(problem.row_ids[i], along, product_.data());
             }
@@ -102,7 +110,7 @@ private:
 
     bool take_step(Subproblem& problem, float* weights) {
         along_.resize(problem.row_ids.size());
-        for (std::int64_t i = 0; i < problem.size(); ++i) along_[i] = margin(problem.row_ids[i], step_.data());
+        set_margins(problem, step_.data(), along_.data());
         double cross = 0.0;
         double length = 0.0;
         for (std::size_t i = 0; i < step_.size() - (config_.regularize_bias ? 0 : 1); ++i) {
@@ -110,18 +118,20 @@ private:
             length += static_cast<double>(step_[i]) * step_[i];
         }
         const double slope = inner(gradient_, step_);
-        const auto loss = [&](float share) {
+        // Differences, not values, are added up: near the minimum they are what is left of the digits.
+        const auto loss_change = [&](float share) {
             double total = 0.0;
             for (std::int64_t i = 0; i < problem.size(); ++i) {
-                const float gap = 1.0F - problem.signs[i] * (problem.margins[i] + share * along_[i]);
-                total += gap > 0.0F ? static_cast<double>(problem.costs[i] * gap * gap) : 0.0;
+                const float before = std::max(0.0F, 1.0F - problem.signs[i] * problem.margins[i]);
+                const float after =
+                    std::max(0.0F, 1.0F - problem.signs[i] * (problem.margins[i] + share * along_[i]));
+                total += static_cast<double>(problem.costs[i]) * (after - before) * (after + before);
             }
             return total;
         };
-        const double before = loss(0.0F);
         float share = 1.0F;
         for (int halving = 0; halving <= kMaxHalvings; ++halving, share *= 0.5F) {
-            const double change = share * cross + 0.5 * share * share * length + loss(share) - before;
+            const double change = share * cross + 0.5 * share * share * length + loss_change(share);
             if (change > kArmijo * share * slope) continue;
             add_scaled(weights, step_.data(), share, static_cast<std::int64_t>(step_.size()));
             add_scaled(problem.margins.data(), along_.data(), share, problem.size());

@@ -20,6 +20,12 @@ inline void keep_scalar(std::int64_t& counter) {
 #endif
 }
 
+template <class T>
+void prefetch_range(const T* begin, const T* end) {
+    constexpr std::ptrdiff_t kLine = 64 / sizeof(T);
+    for (const T* at = begin; at < end; at += kLine) __builtin_prefetch(at);
+}
+
 class SparseRows {
 public:
     static constexpr bool kSparse = true;
@@ -78,6 +84,13 @@ public:
         for (; i < end; ++i) weights[indices[i]] += scale * static_cast<Real>(values[i]);
     }
 
+    // Ask for a row that is needed soon. Working sets are scattered over X, and a row ends before the hardware has seen
+    // that it is a stream.
+    void prefetch(std::int64_t row) const {
+        prefetch_range(view_.indices.data() + view_.indptr[row], view_.indices.data() + view_.indptr[row + 1]);
+        prefetch_range(view_.values.data() + view_.indptr[row], view_.values.data() + view_.indptr[row + 1]);
+    }
+
     // visit(feature, value) for the stored entries of a row, features increasing.
     template <class Visit>
     void for_each(std::int64_t row, Visit&& visit) const {
@@ -115,28 +128,38 @@ public:
         for (int block = 0; block < kBlocks; ++block) out[block] = even[block] + odd[block];
     }
 
-    // out[0], out[1] += row · weights for 32 labels whose weights are rounded to bfloat16.
+    // out[2p], out[2p + 1] += row · weights for the 32 labels of each pair of blocks p < kPairs, whose weights are
+    // rounded to bfloat16; weights[feature * kStride + p].
+    template <int kPairs, int kStride>
     void rounded_dots(std::int64_t row, const RoundedPairs* weights, Lanes* out) const {
         const std::int32_t* indices = view_.indices.data();
         const float* values = view_.values.data();
         const std::int64_t end = view_.indptr[row + 1];
         std::int64_t i = view_.indptr[row];
-        Lanes low[2] = {out[0], Lanes{}};
-        Lanes high[2] = {out[1], Lanes{}};
+        Lanes even[2 * kPairs];
+        Lanes odd[2 * kPairs];
+        for (int part = 0; part < 2 * kPairs; ++part) {
+            even[part] = out[part];
+            odd[part] = Lanes{};
+        }
         for (; i + 2 <= end; i += 2) {
-            const RoundedPairs& first = weights[indices[i]];
-            const RoundedPairs& second = weights[indices[i + 1]];
-            low[0] += values[i] * first.low();
-            high[0] += values[i] * first.high();
-            low[1] += values[i + 1] * second.low();
-            high[1] += values[i + 1] * second.high();
+            const RoundedPairs* first = weights + static_cast<std::int64_t>(indices[i]) * kStride;
+            const RoundedPairs* second = weights + static_cast<std::int64_t>(indices[i + 1]) * kStride;
+            for (int pair = 0; pair < kPairs; ++pair) {
+                even[2 * pair] += values[i] * first[pair].low();
+                even[2 * pair + 1] += values[i] * first[pair].high();
+                odd[2 * pair] += values[i + 1] * second[pair].low();
+                odd[2 * pair + 1] += values[i + 1] * second[pair].high();
+            }
         }
         if (i < end) {
-            low[0] += values[i] * weights[indices[i]].low();
-            high[0] += values[i] * weights[indices[i]].high();
+            const RoundedPairs* last = weights + static_cast<std::int64_t>(indices[i]) * kStride;
+            for (int pair = 0; pair < kPairs; ++pair) {
+                even[2 * pair] += values[i] * last[pair].low();
+                even[2 * pair + 1] += values[i] * last[pair].high();
+            }
         }
-        out[0] = low[0] + low[1];
-        out[1] = high[0] + high[1];
+        for (int part = 0; part < 2 * kPairs; ++part) out[part] = even[part] + odd[part];
     }
 
     // weights[feature] += scale * value in every lane.
@@ -168,6 +191,10 @@ public:
         const float* values = view_.values.data() + row * view_.n_cols;
         for (std::int64_t i = 0; i < view_.n_cols; ++i) weights[i] += scale * static_cast<Real>(values[i]);
     }
+    void prefetch(std::int64_t row) const {
+        const float* values = view_.values.data() + row * view_.n_cols;
+        prefetch_range(values, values + view_.n_cols);
+    }
     template <class Visit>
     void for_each(std::int64_t row, Visit&& visit) const {
         const float* values = view_.values.data() + row * view_.n_cols;
@@ -192,22 +219,17 @@ public:
             for (int block = 0; block < kBlocks; ++block) even[block] += values[i] * weights[i * kStride + block];
         for (int block = 0; block < kBlocks; ++block) out[block] = even[block] + odd[block];
     }
+    template <int kPairs, int kStride>
     void rounded_dots(std::int64_t row, const RoundedPairs* weights, Lanes* out) const {
         const float* values = view_.values.data() + row * view_.n_cols;
-        Lanes low[2] = {out[0], Lanes{}};
-        Lanes high[2] = {out[1], Lanes{}};
-        std::int64_t i = 0;
-        for (; i + 2 <= view_.n_cols; i += 2)
-            for (int part = 0; part < 2; ++part) {
-                low[part] += values[i + part] * weights[i + part].low();
-                high[part] += values[i + part] * weights[i + part].high();
+        Lanes sums[2 * kPairs];
+        for (int part = 0; part < 2 * kPairs; ++part) sums[part] = out[part];
+        for (std::int64_t i = 0; i < view_.n_cols; ++i)
+            for (int pair = 0; pair < kPairs; ++pair) {
+                sums[2 * pair] += values[i] * weights[i * kStride + pair].low();
+                sums[2 * pair + 1] += values[i] * weights[i * kStride + pair].high();
             }
-        if (i < view_.n_cols) {
-            low[0] += values[i] * weights[i].low();
-            high[0] += values[i] * weights[i].high();
-        }
-        out[0] = low[0] + low[1];
-        out[1] = high[0] + high[1];
+        for (int part = 0; part < 2 * kPairs; ++part) out[part] = sums[part];
     }
     void lane_add(std::int64_t row, const Lanes& scale, Lanes* weights) const {
         const float* values = view_.values.data() + row * view_.n_cols;

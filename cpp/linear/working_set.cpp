@@ -42,7 +42,7 @@ WorkingSetTrainer<Rows>::WorkingSetTrainer(const Rows& rows, const OvaLabels& la
       starter_(rows, labels, moments, start, config),
       row_solver_(rows, config),
       lanes_(kWidth) {
-    rounded_.assign(static_cast<std::size_t>(rows.n_features()), RoundedPairs{});
+    rounded_.assign(static_cast<std::size_t>(rows.n_features() * kPairs), RoundedPairs{});
     if (Rows::kSparse) scatter_.assign(static_cast<std::size_t>(rows.n_features() * GramMatrix::kBlocks), Lanes{});
     gradient_.resize(static_cast<std::size_t>(rows.n_features() + 1));
     row_norms_.reserve(static_cast<std::size_t>(rows.n_rows()));
@@ -130,28 +130,44 @@ bool WorkingSetTrainer<Rows>::begin(Lane& lane, int at, std::int64_t label) {
 // One pass over all rows for all lanes: what may lie above a lane's floor becomes its candidate.
 template <class Rows>
 void WorkingSetTrainer<Rows>::scan() {
-    bool uses_shared = false;
-    for (Lane& lane : lanes_) {
+    bool is_used[kPairs] = {};
+    for (int at = 0; at < kWidth; ++at) {
+        Lane& lane = lanes_[at];
         lane.candidates.clear();
         lane.max_candidates = std::max<std::size_t>(kMinCandidates, 2 * lane.problem.row_ids.size());
         if (config_.keep_history) lane.max_candidates = static_cast<std::size_t>(rows_.n_rows());
         lane.truncated = false;
-        uses_shared = uses_shared || (lane.label >= 0 && lane.at_start && lane.start.shared_scale != 0.0);
+        is_used[at / kPairWidth] = is_used[at / kPairWidth] || lane.label >= 0;
     }
+    if (is_used[0] && is_used[1])
+        scan_rows<kPairs>(0);
+    else
+        scan_rows<1>(is_used[0] ? 0 : 1);
+}
+
+template <class Rows>
+template <int kUsedPairs>
+void WorkingSetTrainer<Rows>::scan_rows(int first_pair) {
+    constexpr int kUsedBlocks = 2 * kUsedPairs;
+    const int first_block = 2 * first_pair;
+    bool uses_shared = false;
+    for (const Lane& lane : lanes_)
+        uses_shared = uses_shared || (lane.label >= 0 && lane.at_start && lane.start.shared_scale != 0.0);
     const float* shared_margins = starter_.shared_margins().data();
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         if (row % 4096 == 0) control_.throw_if_stopped();
-        Lanes margins[kBlocks];
+        Lanes margins[kUsedBlocks];
         const float shared = uses_shared ? shared_margins[row] : 0.0F;
-        for (int block = 0; block < kBlocks; ++block)
-            margins[block] =
-                biases_[block] + shared * shared_scales_[block] + row_norms_[row] * roundings_[block];
-        rows_.rounded_dots(row, rounded_.data(), margins);
-        for (int block = 0; block < kBlocks; ++block) {
-            std::uint32_t above = bits_greater(margins[block], floors_[block]);
+        for (int block = 0; block < kUsedBlocks; ++block)
+            margins[block] = biases_[first_block + block] + shared * shared_scales_[first_block + block] +
+                             row_norms_[row] * roundings_[first_block + block];
+        rows_.template rounded_dots<kUsedPairs, kPairs>(row, rounded_.data() + first_pair, margins);
+        for (int block = 0; block < kUsedBlocks; ++block) {
+            std::uint32_t above = bits_greater(margins[block], floors_[first_block + block]);
             for (; above != 0; above &= above - 1) {
                 const int lane = std::countr_zero(above);
-                report(lanes_[block * kLanes + lane], static_cast<std::int32_t>(row), margins[block][lane]);
+                report(lanes_[(first_block + block) * kLanes + lane], static_cast<std::int32_t>(row),
+                       margins[block][lane]);
             }
         }
     }
@@ -173,7 +189,7 @@ void WorkingSetTrainer<Rows>::report(Lane& lane, std::int32_t row, float margin)
 // One round of one label after a pass.
 template <class Rows>
 auto WorkingSetTrainer<Rows>::advance(Lane& lane, int at) -> Outcome {
-    std::sort(lane.candidates.begin(), lane.candidates.end(), comes_before);
+    if (lane.truncated) std::sort(lane.candidates.begin(), lane.candidates.end(), comes_before);
     if (lane.at_start) {
         const auto n_violating = std::count_if(lane.candidates.begin(), lane.candidates.end(),
                                                [](const Candidate& c) { return c.margin > -1.0F; });
@@ -188,7 +204,12 @@ auto WorkingSetTrainer<Rows>::advance(Lane& lane, int at) -> Outcome {
         drop_members(lane);
         if (config_.keep_history) record_iteration(lane, 1.0F);
         if (may_be_converged(lane) && is_converged(lane)) return Outcome::finished;
-        if (!grow(lane)) lane.inner_share *= kSmallerShare;  // the restricted problem was not solved well enough
+        if (!grow(lane)) {
+            // The restricted problem was not solved well enough. A Gram matrix loses digits where costs or the bias
+            // are large; going on by rows finds them again.
+            if (lane.by_rows) lane.inner_share *= kSmallerShare;
+            lane.by_rows = true;
+        }
         const bool stalls = lane.inner_share < kInnerShare * std::pow(kSmallerShare, kMaxStalls);
         if (stalls || lane.record.iterations >= config_.max_iterations) {
             is_converged(lane);  // for the record
@@ -279,6 +300,7 @@ void WorkingSetTrainer<Rows>::set_weights(Lane& lane) {
     std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
     float bias_weight = 0.0F;
     for (std::int64_t i = 0; i < lane.problem.size(); ++i) {
+        rows_.prefetch(lane.problem.row_ids[std::min(i + 1, lane.problem.size() - 1)]);
         const float beta = lane.problem.betas[i];
         if (beta == 0.0F) continue;
         rows_.add_to(lane.problem.row_ids[i], beta, lane.weights.data());
@@ -377,14 +399,14 @@ void WorkingSetTrainer<Rows>::record_iteration(Lane& lane, float step_size) {
 
 template <class Rows>
 void WorkingSetTrainer<Rows>::write_lane(Lane& lane, int at) {
-    for (const std::int32_t feature : lane.support) rounded_[feature].set(at, 0.0F);
+    for (const std::int32_t feature : lane.support) rounded(feature, at).set(at % kPairWidth, 0.0F);
     lane.support.clear();
     double error = 0.0;
     double square = 0.0;
     for (std::int64_t feature = 0; feature < rows_.n_features(); ++feature) {
         const float weight = lane.weights[feature];
         if (weight == 0.0F) continue;
-        const double lost = static_cast<double>(weight) - rounded_[feature].set(at, weight);
+        const double lost = static_cast<double>(weight) - rounded(feature, at).set(at % kPairWidth, weight);
         error += lost * lost;
         square += static_cast<double>(weight) * weight;
         lane.support.push_back(static_cast<std::int32_t>(feature));
@@ -399,7 +421,7 @@ void WorkingSetTrainer<Rows>::write_lane(Lane& lane, int at) {
 
 template <class Rows>
 void WorkingSetTrainer<Rows>::clear_lane(Lane& lane, int at) {
-    for (const std::int32_t feature : lane.support) rounded_[feature].set(at, 0.0F);
+    for (const std::int32_t feature : lane.support) rounded(feature, at).set(at % kPairWidth, 0.0F);
     lane.support.clear();
     lane.label = -1;
     for (Lanes* parts : {biases_, shared_scales_, roundings_}) parts[at / kLanes][at % kLanes] = 0.0F;

@@ -6,7 +6,7 @@
 // set of rows (gram.hpp, row_newton.hpp), then one pass over X finds the rows outside it that violate their margin;
 // the worst of them join the set, until the gradient over all rows obeys the stopping rule.
 //
-// The pass serves 32 labels at once, with weights rounded to bfloat16: one cache line a feature. Rounding moves the
+// The pass serves 64 labels at once, with weights rounded to bfloat16: two cache lines a feature. Rounding moves the
 // margin of row x by at most ‖w - rounded w‖·‖x‖, which the pass adds; so it reports every row that may violate, and
 // the few that it reports without need are sorted out by an exact product. Everything between two passes belongs to
 // one label. No label sees which others share its pass, and no memory grows with rows times labels.
@@ -40,8 +40,10 @@ public:
     std::vector<std::int32_t> train(std::span<const std::int32_t> label_ids);
 
 private:
-    static constexpr int kBlocks = 2;
+    static constexpr int kPairs = 2;
+    static constexpr int kBlocks = 2 * kPairs;
     static constexpr int kWidth = kBlocks * kLanes;
+    static constexpr int kPairWidth = 2 * kLanes;
 
     // A row and what its margin is at most.
     struct Candidate {
@@ -74,6 +76,8 @@ private:
 
     bool begin(Lane& lane, int at, std::int64_t label);
     void scan();
+    template <int kUsedPairs>
+    void scan_rows(int first_pair);
     void report(Lane& lane, std::int32_t row, float margin) const;
     Outcome advance(Lane& lane, int at);
     void choose_first_rows(Lane& lane);
@@ -87,6 +91,7 @@ private:
     void write_lane(Lane& lane, int at);
     void clear_lane(Lane& lane, int at);
     float margin(const Lane& lane, std::int32_t row) const;
+    RoundedPairs& rounded(std::int64_t feature, int at) { return rounded_[feature * kPairs + at / kPairWidth]; }
 
     const Rows& rows_;
     const OvaLabels& labels_;
@@ -99,7 +104,7 @@ private:
     RowSolver<Rows> row_solver_;
 
     std::vector<Lane> lanes_;
-    AlignedVector<RoundedPairs> rounded_;  // n_features
+    AlignedVector<RoundedPairs> rounded_;  // n_features × kPairs
     Lanes biases_[kBlocks] = {};
     Lanes shared_scales_[kBlocks] = {};
     Lanes roundings_[kBlocks] = {};

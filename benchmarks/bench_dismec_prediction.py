@@ -1,0 +1,51 @@
+"""How fast is exact prediction, in batches and one row at a time, and what do int8 weights cost?
+
+Example: python benchmarks/bench_dismec_prediction.py --peers .venv-peers/bin/python
+"""
+
+import functools
+import json
+import subprocess
+from pathlib import Path
+
+from dismec_data import SETS, describe, load, peer_files
+from measure import emit, make_parser, measure
+
+import longtail as lt
+
+N_SINGLE = 500
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.add_argument("--dataset", default="eurlex", choices=SETS)
+    parser.add_argument("--threads", nargs="+", type=int, default=[1])
+    parser.add_argument("--peers", type=Path, help="Python of the environment with libpecos")
+    options = parser.parse_args()
+    save = "dismec_prediction" if options.save else None
+    X, Y = load(options.dataset, "train")
+    X_test, Y_test = load(options.dataset, "test")
+    for weight_type in ("float32", "int8"):
+        model = lt.DiSMEC(weight_type=weight_type).fit(X, Y)
+        for threads in options.threads:
+            model.set_params(n_jobs=threads)
+            record = {"question": "prediction", "system": "DiSMEC", "weight_type": weight_type, "threads": threads}
+            record |= describe(options.dataset, X_test, Y_test)
+            batch = measure(functools.partial(model.predict_top_k, X_test, 5), options.repeats, warm_ups=1)
+            record |= batch | {"ms_a_row_batch": 1000 * batch["wall_seconds"] / X_test.shape[0]}
+            rows = [X_test[[i]] for i in range(min(N_SINGLE, X_test.shape[0]))]
+            single = measure(lambda: [model.predict_top_k(row, top_k=5) for row in rows], options.repeats)  # noqa: B023
+            record["ms_a_row_single"] = 1000 * single["wall_seconds"] / len(rows)
+            found = lt.metrics.evaluate(model.predict_top_k(X_test, top_k=5), Y_test)
+            record |= {f"P@{k}": round(found[f"P@{k}"], 2) for k in (1, 3, 5)}
+            record["model_bytes"] = sum(getattr(model, part).nbytes for part in lt.DiSMEC._state)
+            emit(record, save)
+    if options.peers is not None:
+        command = [str(options.peers), str(Path(__file__).with_name("run_peer.py")), "pecos_ovr"]
+        files = map(str, peer_files(options.dataset))
+        done = subprocess.run([*command, *files], check=True, capture_output=True, text=True)
+        emit({"question": "prediction"} | json.loads(done.stdout.splitlines()[-1]), save)
+
+
+if __name__ == "__main__":
+    main()
