@@ -189,6 +189,7 @@ TREES: dict[str, tuple[Attack, str]] = {
         array("label_counts_", set_item(0, -1)),
         r"label_counts_.npy must hold numbers >= 0, got -1",
     ),
+    "more labels than rows": (array("label_counts_", set_item(0, 10**6)), r"label_counts_: .* more than the \d+ rows"),
     # inner models
     "inner model unknown": (put(models=["inner_", "other"]), r"\"models\": 'other' is not known"),
     "path traversal to a model": (put(models=["../m"]), r"a name must be .* got '../m'"),

@@ -77,6 +77,14 @@ def test_explain_shows_words(model: Path) -> None:
     assert "bias" in page
 
 
+def test_explain_names_the_parts_of_a_word(data: Path, tmp_path: Path) -> None:
+    longtail("train", data, "-o", tmp_path / "m", "-e", "DiSMEC")
+    answer = json.loads(longtail("explain", tmp_path / "m", "chess puzzle", "--label", "game", "--json").stdout)
+    first = answer["words"][0]
+    assert set(first) == {"word", "contribution", "spans"}
+    assert [["chess puzzle"[begin:end] for begin, end in first["spans"]]] == [[first["word"]]]
+
+
 def test_tune_prints_parameters_and_how_to_use_them(data: Path, tmp_path: Path) -> None:
     command = [
         "tune",

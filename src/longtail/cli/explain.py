@@ -45,7 +45,11 @@ def explain(model: Path, text: str, label: str | None, n_jobs: int | None, as_js
             raise ValueError("the model has no label for this text; name one with --label")
         label = best[0].label
     found = tagger.explain(text, label)
-    click.echo(json.dumps(asdict(found), ensure_ascii=False) if as_json else _page(text, found))
+    if as_json:
+        words = [word._asdict() for word in found.words]
+        click.echo(json.dumps(asdict(found) | {"words": words}, ensure_ascii=False))
+    else:
+        click.echo(_page(text, found))
 
 
 def _page(text: str, found: Explanation) -> str:

@@ -88,6 +88,8 @@ def put_together(cls: type[XMCClassifier], parts: Parts) -> XMCClassifier:
         check_length("feature_names_in_", parts.names["feature_names_in_"], model.n_features_in_)
         model.feature_names_in_ = np.array(parts.names["feature_names_in_"], dtype=object)
     check_length("label_counts_", model.label_counts_, model.n_labels_)
+    if model.label_counts_.max(initial=0) > model.n_rows_:
+        raise ValueError(f"label_counts_: a label cannot be on more than the {model.n_rows_} rows of training")
     model._check_state()
     return model
 
