@@ -19,6 +19,9 @@ from hypothesis import strategies as st
 
 import longtail as lt
 from longtail import _core
+from longtail._blocks import BlockWorker, cut_columns, grow_together
+from longtail._forest import Forest
+from longtail._matrices import canonical_csr
 
 
 def clusters(n_rows: int = 600, n_labels: int = 12, seed: int = 0) -> tuple[np.ndarray, sp.csr_array]:
@@ -95,6 +98,43 @@ def test_gradients_stay_within_the_bound_of_the_paper() -> None:
     for n_trees in range(1, 8):
         booster.grow(n_trees - 1, 1, _core.Control())
         assert (booster.gradient_sizes() <= n_trees * 3 + n_own).all()
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 3, 7])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "exact", "vanilla"])
+def test_blocks_of_columns_grow_the_same_trees_to_the_last_bit(kind: str, n_blocks: int) -> None:
+    rng = np.random.default_rng(5)
+    X = np.round(rng.normal(size=(500, 40)) * (rng.random((500, 40)) < 0.4), 2).astype(np.float32)
+    X[:, 20:30] = X[:, :10]  # equal columns in different blocks: ties must go to the lower feature
+    Y = canonical_csr(sp.random(500, 60, density=0.1, random_state=1, format="csr"))
+    model = small(row_share=0.7, feature_share=0.8, leaf_top_k=None if kind == "vanilla" else 4, min_leaf_size=5)
+    model.set_params(threshold_step=1.0 if kind == "exact" else 0.05)
+    data = canonical_csr(sp.csr_array(X)) if kind == "sparse" else X
+    whole, control = model._booster(data, Y), _core.Control()
+    workers = [
+        BlockWorker(data[:, a:b], a, 40, Y.indptr, Y.indices, 60, model._native_params())
+        for a, b in cut_columns(40, n_blocks)
+    ]
+
+    def call_all(method: str, *arguments: Any) -> list[Any]:
+        return [getattr(worker, method)(*arguments) for worker in workers]
+
+    for tree_id in range(5):
+        tree = whole.grow(tree_id, 1, control)
+        together = grow_together(call_all, tree_id)
+        assert {name: array.tobytes() for name, array in tree.items()} == {
+            name: array.tobytes() for name, array in together.items()
+        }
+        assert call_all("loss") == [whole.loss(1, control)] * n_blocks
+    leaf_of_row = whole.find_leaves(tree["split_features"], tree["thresholds"], tree["left_children"], 1, control)
+    whole.add(*(tree[name] for name in Forest._fields if name != "tree_begin"), 1, control)
+    call_all("add_leaves", together, leaf_of_row)
+    assert call_all("loss") == [whole.loss(1, control)] * n_blocks
+    if n_blocks > 1:
+        with pytest.raises(ValueError, match="only a booster with all columns"):
+            workers[0]._booster.find_leaves(
+                tree["split_features"], tree["thresholds"], tree["left_children"], 1, control
+            )
 
 
 def test_leaves_list_at_most_leaf_top_k_labels_and_all_of_them_when_vanilla() -> None:

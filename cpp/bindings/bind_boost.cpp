@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 
 #include "bindings/arrays.hpp"
 #include "boost/booster.hpp"
@@ -18,6 +19,7 @@ using boost::ForestView;
 
 using ParamsDict = nb::typed<nb::dict, nb::str, nb::object>;
 using TreeDict = nb::typed<nb::dict, nb::str, nb::object>;
+using SplitsDict = nb::typed<nb::dict, nb::str, nb::object>;
 using TopKTuple = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>>;
 
 BoostParams read_params(const ParamsDict& from) {
@@ -48,6 +50,48 @@ TreeDict tree_to_dict(boost::Tree&& tree) {
     return out;
 }
 
+boost::ColumnBlock checked_block(std::size_t n_columns, std::int32_t first_feature, std::int32_t n_features) {
+    if (first_feature < 0 || (n_features != 0 && first_feature + static_cast<std::int64_t>(n_columns) > n_features) ||
+        (n_features == 0 && first_feature != 0))
+        throw std::invalid_argument("Booster: a block must lie within the n_features features");
+    return {first_feature, n_features};
+}
+
+// One array a field, one entry an open node.
+SplitsDict splits_to_dict(const std::vector<boost::SplitChoice>& choices) {
+    std::vector<double> reductions;
+    std::vector<std::int32_t> features;
+    std::vector<float> thresholds;
+    std::vector<std::int32_t> bins;
+    for (const boost::SplitChoice& choice : choices) {
+        reductions.push_back(choice.reduction);
+        features.push_back(choice.feature);
+        thresholds.push_back(choice.threshold);
+        bins.push_back(choice.bin);
+    }
+    SplitsDict out;
+    out["reductions"] = to_numpy(std::move(reductions));
+    out["features"] = to_numpy(std::move(features));
+    out["thresholds"] = to_numpy(std::move(thresholds));
+    out["bins"] = to_numpy(std::move(bins));
+    return out;
+}
+
+std::vector<boost::SplitChoice> read_splits(const Array1<double>& reductions, const Array1<std::int32_t>& features,
+                                            const Array1<float>& thresholds, const Array1<std::int32_t>& bins) {
+    const std::size_t n = features.shape(0);
+    if (reductions.shape(0) != n || thresholds.shape(0) != n || bins.shape(0) != n)
+        throw std::invalid_argument("Booster: reductions, features, thresholds and bins must be equally long");
+    std::vector<boost::SplitChoice> choices(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        choices[i].reduction = as_span(reductions)[i];
+        choices[i].feature = as_span(features)[i];
+        choices[i].threshold = as_span(thresholds)[i];
+        choices[i].bin = static_cast<std::uint8_t>(as_span(bins)[i]);
+    }
+    return choices;
+}
+
 ForestView as_forest(std::int64_t n_labels, const Array1<std::int64_t>& tree_begin,
                      const Array1<std::int32_t>& split_features, const Array1<float>& thresholds,
                      const Array1<std::int32_t>& left_children, const Array1<std::int64_t>& leaf_begin,
@@ -75,26 +119,31 @@ void bind_boost(nb::module_& m) {
         .def(
             "__init__",
             [](Booster* self, const Array2<float>& x, std::int64_t n_labels, const Array1<std::int64_t>& y_indptr,
-               const Array1<std::int32_t>& y_indices, const ParamsDict& params) {
+               const Array1<std::int32_t>& y_indices, const ParamsDict& params, std::int32_t first_feature,
+               std::int32_t n_features) {
                 const BoostParams read = read_params(params);
+                const boost::ColumnBlock block = checked_block(x.shape(1), first_feature, n_features);
                 const nb::gil_scoped_release no_gil;
-                new (self) Booster(as_dense(x), as_labels(n_labels, y_indptr, y_indices), read);
+                new (self) Booster(as_dense(x), as_labels(n_labels, y_indptr, y_indices), read, block);
             },
             nb::keep_alive<1, 2>(), nb::arg("x"), nb::arg("n_labels"), nb::arg("y_indptr"), nb::arg("y_indices"),
-            nb::arg("params"))
+            nb::arg("params"), nb::arg("first_feature") = 0, nb::arg("n_features") = 0)
         .def(
             "__init__",
-            [](Booster* self, std::int64_t n_features, const Array1<std::int64_t>& x_indptr,
+            [](Booster* self, std::int64_t n_columns, const Array1<std::int64_t>& x_indptr,
                const Array1<std::int32_t>& x_indices, const Array1<float>& x_values, std::int64_t n_labels,
-               const Array1<std::int64_t>& y_indptr, const Array1<std::int32_t>& y_indices, const ParamsDict& params) {
+               const Array1<std::int64_t>& y_indptr, const Array1<std::int32_t>& y_indices, const ParamsDict& params,
+               std::int32_t first_feature, std::int32_t n_features) {
                 const BoostParams read = read_params(params);
+                const boost::ColumnBlock block =
+                    checked_block(static_cast<std::size_t>(n_columns), first_feature, n_features);
                 const nb::gil_scoped_release no_gil;
-                new (self) Booster(as_csr(n_features, x_indptr, x_indices, x_values),
-                                   as_labels(n_labels, y_indptr, y_indices), read);
+                new (self) Booster(as_csr(n_columns, x_indptr, x_indices, x_values),
+                                   as_labels(n_labels, y_indptr, y_indices), read, block);
             },
-            nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::arg("n_features"),
+            nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::arg("n_columns"),
             nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("n_labels"), nb::arg("y_indptr"),
-            nb::arg("y_indices"), nb::arg("params"))
+            nb::arg("y_indices"), nb::arg("params"), nb::arg("first_feature") = 0, nb::arg("n_features") = 0)
         .def(
             "grow",
             [](Booster& self, std::int64_t tree_id, int n_threads, Control& control) {
@@ -121,6 +170,95 @@ void bind_boost(nb::module_& m) {
             nb::arg("split_features"), nb::arg("thresholds"), nb::arg("left_children"), nb::arg("leaf_begin"),
             nb::arg("leaf_label_ids"), nb::arg("leaf_values"), nb::arg("n_threads"), nb::arg("control"),
             "Add a tree that was grown earlier to the scores.")
+        .def(
+            "begin_tree",
+            [](Booster& self, std::int64_t tree_id, int n_threads, Control& control) {
+                const nb::gil_scoped_release no_gil;
+                self.begin_tree(tree_id, n_threads, control);
+            },
+            nb::arg("tree_id"), nb::arg("n_threads"), nb::arg("control"),
+            "Open the root of tree number tree_id on the current gradients.")
+        .def_prop_ro("is_growing", &Booster::is_growing, "Whether the tree that was begun has open nodes.")
+        .def_prop_ro("n_sides", &Booster::n_sides, "Rows of all open nodes together.")
+        .def(
+            "find_splits",
+            [](Booster& self, int n_threads, Control& control) {
+                std::vector<boost::SplitChoice> choices;
+                {
+                    const nb::gil_scoped_release no_gil;
+                    choices = self.find_splits(n_threads, control);
+                }
+                return splits_to_dict(choices);
+            },
+            nb::arg("n_threads"), nb::arg("control"),
+            "Return the best split of every open node among this booster's columns; feature -1 where there is none.")
+        .def(
+            "find_sides",
+            [](const Booster& self, const Array1<double>& reductions, const Array1<std::int32_t>& features,
+               const Array1<float>& thresholds, const Array1<std::int32_t>& bins, int n_threads, Control& control) {
+                const auto choices = read_splits(reductions, features, thresholds, bins);
+                std::vector<std::uint8_t> sides;
+                {
+                    const nb::gil_scoped_release no_gil;
+                    sides = self.find_sides(choices, n_threads, control);
+                }
+                return to_numpy(std::move(sides));
+            },
+            nb::arg("reductions"), nb::arg("features"), nb::arg("thresholds"), nb::arg("bins"), nb::arg("n_threads"),
+            nb::arg("control"),
+            "Return 1 for rows of open nodes that go left by a split on one of this booster's columns, else 0.")
+        .def(
+            "apply_splits",
+            [](Booster& self, const Array1<double>& reductions, const Array1<std::int32_t>& features,
+               const Array1<float>& thresholds, const Array1<std::int32_t>& bins, const Array1<std::uint8_t>& sides,
+               int n_threads, Control& control) {
+                const auto choices = read_splits(reductions, features, thresholds, bins);
+                const nb::gil_scoped_release no_gil;
+                self.apply_splits(choices, as_span(sides), n_threads, control);
+            },
+            nb::arg("reductions"), nb::arg("features"), nb::arg("thresholds"), nb::arg("bins"), nb::arg("sides"),
+            nb::arg("n_threads"), nb::arg("control"), "Cut the open nodes that gain by their split; close the others.")
+        .def(
+            "finish_tree",
+            [](Booster& self, int n_threads, Control& control) {
+                boost::Tree tree;
+                {
+                    const nb::gil_scoped_release no_gil;
+                    tree = self.finish_tree(n_threads, control);
+                }
+                return tree_to_dict(std::move(tree));
+            },
+            nb::arg("n_threads"), nb::arg("control"),
+            "Add the tree that has no open nodes left to the scores and return its arrays.")
+        .def(
+            "find_leaves",
+            [](const Booster& self, const Array1<std::int32_t>& split_features, const Array1<float>& thresholds,
+               const Array1<std::int32_t>& left_children, int n_threads, Control& control) {
+                std::vector<std::int32_t> leaf_of_row;
+                {
+                    const nb::gil_scoped_release no_gil;
+                    leaf_of_row = self.find_leaves(
+                        {as_span(split_features), as_span(thresholds), as_span(left_children), {}, {}, {}}, n_threads,
+                        control);
+                }
+                return to_numpy(std::move(leaf_of_row));
+            },
+            nb::arg("split_features"), nb::arg("thresholds"), nb::arg("left_children"), nb::arg("n_threads"),
+            nb::arg("control"), "Return the leaf of a tree that each row falls into.")
+        .def(
+            "add_leaves",
+            [](Booster& self, const Array1<std::int32_t>& split_features, const Array1<float>& thresholds,
+               const Array1<std::int32_t>& left_children, const Array1<std::int64_t>& leaf_begin,
+               const Array1<std::int32_t>& leaf_label_ids, const Array1<float>& leaf_values,
+               const Array1<std::int32_t>& leaf_of_row, int n_threads, Control& control) {
+                const nb::gil_scoped_release no_gil;
+                self.add_leaves({as_span(split_features), as_span(thresholds), as_span(left_children),
+                                 as_span(leaf_begin), as_span(leaf_label_ids), as_span(leaf_values)},
+                                as_span(leaf_of_row), n_threads, control);
+            },
+            nb::arg("split_features"), nb::arg("thresholds"), nb::arg("left_children"), nb::arg("leaf_begin"),
+            nb::arg("leaf_label_ids"), nb::arg("leaf_values"), nb::arg("leaf_of_row"), nb::arg("n_threads"),
+            nb::arg("control"), "Add a tree that was grown earlier, when the leaf of every row is known.")
         .def(
             "loss",
             [](const Booster& self, int n_threads, Control& control) {

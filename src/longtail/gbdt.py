@@ -266,8 +266,8 @@ class GBDTSparse(XMCClassifier):
             return np.asarray(X.toarray(), dtype=np.float32)
         return X
 
-    def _booster(self, X: Matrix, Y: sp.csr_array) -> _core.Booster:
-        params = {
+    def _native_params(self) -> dict[str, object]:
+        return {
             "loss": self.loss,
             "leaf_top_k": 0 if self.leaf_top_k is None else self.leaf_top_k,
             "split_labels": 0 if self.split_labels is None else self.split_labels,
@@ -280,6 +280,9 @@ class GBDTSparse(XMCClassifier):
             "feature_share": float(self.feature_share),
             "seed": self.random_state,
         }
+
+    def _booster(self, X: Matrix, Y: sp.csr_array) -> _core.Booster:
+        params = self._native_params()
         if sp.issparse(X):
             return _core.Booster(X.shape[1], X.indptr, X.indices, X.data, Y.shape[1], Y.indptr, Y.indices, params)
         return _core.Booster(X, Y.shape[1], Y.indptr, Y.indices, params)
