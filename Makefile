@@ -5,12 +5,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := CMakeLists.txt pyproject.toml $(shell find cpp -name '*.[ch]pp' -not -path 'cpp/tests/*' -not -path 'cpp/fuzz/*')
 
-.PHONY: help build demo test lint types layers stub-check cli-docs python-test cpp-test asan peers clean
+.PHONY: help build demo test lint types layers stub-check cli-docs python-test cpp-test asan bench clean
 
 help:
 	@echo "make demo   build, train on the shipped sample, evaluate, tag a sentence"
 	@echo "make test   build and run every check: lint, types, layers, C++ tests, sanitizers, Python tests"
 	@echo "make build  build into $(VENV) (development install: Python edits need no rebuild)"
+	@echo "make bench  measure ours and the peers on the public data sets (hours; resumes)"
 	@echo "make clean  remove $(VENV) and build/"
 
 $(VENV)/.ready: pyproject.toml
@@ -63,13 +64,13 @@ cpp-test asan: $(VENV)/.ready
 	$(BIN)/cmake --build build/$(if $(filter asan,$@),asan,tests)
 	$(BIN)/ctest --test-dir build/$(if $(filter asan,$@),asan,tests) --output-on-failure
 
-# The systems we compare with, in an environment of their own; torch first, or libpecos pulls a CUDA build of it.
-peers: .venv-peers/.ready
-.venv-peers/.ready:
-	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/pip install -q torch==2.13.0
-	.venv-peers/bin/pip install -q libpecos omikuji napkinxc xgboost scikit-learn
-	@touch $@
+# Ours and the peers on the public data sets, in the order of benchmarks/matrix.toml; goes on where it was stopped.
+# Peers run in environments of their own below .venv-peers, or in PEERS_PYTHON's. BENCH takes further options, for
+# instance BENCH="--timeout-seconds 2100 -d Bibtex".
+DATA ?= $(or $(LONGTAIL_DATA),../shared/data)
+bench: $(VENV)/.built
+	$(BIN)/longtail bench benchmarks/matrix.toml --results benchmarks/results/systems.jsonl --data-folder $(DATA) \
+	    $(if $(PEERS_PYTHON),--peers-python $(PEERS_PYTHON),--peers-folder .venv-peers) $(BENCH)
 
 clean:
 	rm -rf $(VENV) build

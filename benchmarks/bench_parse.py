@@ -4,7 +4,8 @@ Reads one file, plain and gzipped, with one thread and with two, and times sciki
 same lines (without the header, which it does not know) and, with `--peer PYTHON` (an interpreter that has it),
 napkinXC's loader. Memory is the peak of a fresh process above what it had before, as a share of the arrays returned.
 
-Example: python benchmarks/bench_parse.py ../shared/data/eurlex/eurlex_train.txt.gz --peer .venv-peers/bin/python --save
+Example: python benchmarks/bench_parse.py ../shared/data/eurlex/eurlex_train.txt.gz \\
+             --peer .venv-peers/napkinxc/bin/python --save
 """
 
 import functools

@@ -3,7 +3,8 @@
 Trains on the shipped sample (Debian packages, 583 labels) and tags its test texts. Lines: `vectorize` (texts to tf-idf
 rows: ours and scikit-learn's), `throughput` (all test texts, one thread and two), `latency` (one text a call: median,
 p99), each also for what one would use otherwise: tf-idf and one linear SVM a label of scikit-learn, and omikuji on
-scikit-learn's tf-idf, which is what Annif's omikuji backend does. Omikuji runs in the peers' environment: `make peers`.
+scikit-learn's tf-idf, which is what Annif's omikuji backend does. Omikuji runs in an
+environment of its own, for instance the one that `make bench` makes.
 """
 
 import json
@@ -70,7 +71,9 @@ print(json.dumps({"walls": walls, "singles": singles, "train_seconds": train_sec
 
 def main():
     parser = make_parser(__doc__)
-    parser.add_argument("--peer-python", type=Path, default=Path(".venv-peers/bin/python"), help="where omikuji is")
+    parser.add_argument(
+        "--peer-python", type=Path, default=Path(".venv-peers/omikuji/bin/python"), help="where omikuji is"
+    )
     parser.add_argument("--without-svm", action="store_true", help="leave out scikit-learn's SVMs, which take minutes")
     options = parser.parse_args()
     sample = lt.datasets.load_sample()
@@ -93,7 +96,7 @@ def main():
     if options.peer_python.exists():
         compare_omikuji(options.peer_python, sample, options.repeats, tell)
     else:
-        print(f"no omikuji: {options.peer_python} does not exist; run `make peers`", file=sys.stderr)
+        print(f"no omikuji: {options.peer_python} does not exist; `make bench` makes it", file=sys.stderr)
 
 
 def compare_vectorizers(sample, repeats, tell):

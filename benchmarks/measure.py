@@ -11,17 +11,17 @@ measured and emits it:
 import argparse
 import json
 import multiprocessing
-import os
 import platform
 import resource
 import statistics
-import subprocess
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+from longtail.bench.machine import describe_machine
 
 _HERE = Path(__file__).resolve().parent
 RESULTS = _HERE / "results"
@@ -75,25 +75,9 @@ def peak_memory(fn: Callable[..., object], setup: Callable[[], Any] | None = Non
     return {"peak_bytes": peak, "peak_growth_bytes": max(0, peak - before)}
 
 
-def machine() -> dict[str, Any]:
-    """Describe where and with what a number was measured."""
-    from longtail import _core
-    from longtail._threads import available_cpus
-
-    return {
-        "cpu": _cpu_model(),
-        "cores": os.cpu_count(),
-        "available_cpus": available_cpus(),
-        "isa": _core.isa,
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "commit": _commit(),
-    }
-
-
 def emit(record: dict[str, Any], save: str | None = None) -> None:
     """Print a record with the machine and the time as one JSON line; append it to results/<save>.jsonl."""
-    line = json.dumps(record | {"machine": machine(), "time": datetime.now(UTC).isoformat(timespec="seconds")})
+    line = json.dumps(record | {"machine": describe_machine(), "time": datetime.now(UTC).isoformat(timespec="seconds")})
     print(line, flush=True)
     if save is not None:
         RESULTS.mkdir(exist_ok=True)
@@ -127,27 +111,3 @@ def _resident_bytes(field: str) -> int:
     if not status.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if platform.system() == "Darwin" else 1024)
     return next(int(line.split()[1]) * 1024 for line in status.read_text().splitlines() if line.startswith(field))
-
-
-def _cpu_model() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def _commit() -> str:
-    """Name the commit, with "+" when files that git knows were changed since."""
-    try:
-        commit = _git("rev-parse", "--short=10", "HEAD")
-        changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!benchmarks/results")
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return commit + ("+" if changed else "")
-
-
-def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(_HERE.parent), *arguments], check=True, capture_output=True, text=True)
-    return done.stdout.strip()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 import longtail
+from longtail.cli.bench import bench
 from longtail.cli.calibrate import calibrate
 from longtail.cli.completion import completion
 from longtail.cli.convert import convert
@@ -43,7 +44,21 @@ def app() -> None:
     """
 
 
-for command in (train, tune, predict, evaluate, tag, explain, calibrate, info, convert, report, serve, completion):
+for command in (
+    train,
+    tune,
+    predict,
+    evaluate,
+    tag,
+    explain,
+    calibrate,
+    info,
+    convert,
+    report,
+    serve,
+    bench,
+    completion,
+):
     app.add_command(command)
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Model = XMCClassifier | Tagger
 
-TEXT_ENDINGS = (".jsonl", ".csv", ".tsv", ".fasttext", ".ft", ".parquet")
-
 data_argument = click.argument("data", type=click.Path(exists=True, path_type=Path))
 model_argument = click.argument("model", type=click.Path(exists=True, file_okay=False, path_type=Path))
 n_jobs_option = click.option("--n-jobs", type=int, default=None, help="Threads; default: all this process may use.")
@@ -52,6 +50,8 @@ threshold_option = click.option(
 
 def is_text(path: Path) -> bool:
     """Whether a data file holds texts with label names rather than vectors."""
+    from longtail.datasets.formats import TEXT_ENDINGS
+
     name = path.name.removesuffix(".gz")
     return path.is_file() and name.endswith(TEXT_ENDINGS)
 

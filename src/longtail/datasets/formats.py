@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from longtail.datasets._csr import Csr
 
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-_TEXT = (".jsonl", ".csv", ".tsv", ".fasttext", ".ft", ".parquet")
+TEXT_ENDINGS = (".jsonl", ".csv", ".tsv", ".fasttext", ".ft", ".parquet")
 _KNOWN = ".txt (XMC), .svm (svmlight), both also .gz, .npz (a pair X… and Y…), or a CSR directory"
 
 
@@ -108,6 +108,6 @@ def _other_half(path: Path) -> Path | None:
 
 
 def _unknown(path: Path, suffix: str) -> ValueError:
-    if suffix in _TEXT:
+    if suffix in TEXT_ENDINGS:
         return ValueError(f"{path} holds texts: use read_text and write_jsonl, or the Tagger")
     return ValueError(f"{path}: no format with the ending {suffix!r} is known; use {_KNOWN}")

@@ -1,0 +1,68 @@
+"""Bring a data set into the files that every system reads: X.train.npz, Y.train.npz and the same for test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail import datasets
+from longtail.baselines import Popularity
+from longtail.bench.matrix import Data
+from longtail.datasets.formats import TEXT_ENDINGS
+from longtail.tagger import Tagger
+
+
+class Prepared:
+    """A data set on disk, ready for any system, and what its metrics need."""
+
+    def __init__(self, data: Data, files: Path, folder: Path) -> None:
+        (X, Y), (X_test, Y_test) = _read(data, files)
+        if data.max_rows:
+            X, Y, X_test, Y_test = (matrix[: data.max_rows] for matrix in (X, Y, X_test, Y_test))
+        if data.unit_rows:
+            X, X_test = datasets.unit_rows(X), datasets.unit_rows(X_test)
+        folder.mkdir(parents=True)
+        datasets.write_npz(folder / "X.train.npz", X, Y)
+        datasets.write_npz(folder / "X.test.npz", X_test, Y_test)
+        self.folder = folder
+        self.Y_test = Y_test
+        self.label_counts: NDArray[np.int64] = np.bincount(Y.indices, minlength=Y.shape[1])
+        self.sizes = {
+            "n_rows": int(X.shape[0]),
+            "n_test_rows": int(X_test.shape[0]),
+            "n_features": int(X.shape[1]),
+            "n_labels": int(Y.shape[1]),
+        }
+
+
+def _read(data: Data, files: Path) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    if data.synthetic:
+        made = datasets.make_synthetic(**data.synthetic)
+        n_test = max(1, made.Y.shape[0] // 10)
+        return (made.X[n_test:], made.Y[n_test:]), (made.X[:n_test], made.Y[:n_test])
+    if data.sample:
+        sample = datasets.load_sample()
+        return _vectors((sample.train_texts, sample.train_labels), (sample.test_texts, sample.test_labels))
+    train, test = files / data.train, files / data.test
+    for path in (train, test):
+        if not path.exists():
+            raise FileNotFoundError(
+                f"{path} does not exist; set LONGTAIL_DATA or --data-folder to where {data.train} is"
+            )
+    if train.name.removesuffix(".gz").endswith(TEXT_ENDINGS):
+        return _vectors(datasets.read_text(train), datasets.read_text(test))
+    return datasets.read(train), datasets.read(test)
+
+
+def _vectors(train: Any, test: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Turn texts and label names into matrices as a Tagger does; labels that only the test part has do not count."""
+    tagger = Tagger(Popularity()).fit(*train)
+    if tagger.vectorizer is None:
+        raise TypeError("bench: texts need a vectorizer")
+    (X, Y), (X_test, Y_test) = (
+        (tagger.vectorizer.transform(texts), tagger.encode(labels)[0]) for texts, labels in (train, test)
+    )
+    return (X, Y), (X_test, Y_test)

@@ -1,0 +1,198 @@
+"""The declared matrix: data sets × systems × threads, read from a TOML file.
+
+[defaults]                      # what a run does not say itself
+threads = [1]
+repetitions = 3
+limit_seconds = 400
+
+[data."EURLex-4K"]              # files as `longtail train` takes them; or sample = true; or synthetic = {…}
+train = "eurlex/eurlex_train.txt.gz"
+test = "eurlex/eurlex_test.txt.gz"
+unit_rows = true
+
+[systems."FastXML 10"]          # only for systems that the catalogue (systems.py) lacks
+estimator = "FastXML"
+params = { n_trees = 10 }
+
+[[runs]]                        # in the order in which they matter
+data = ["EURLex-4K"]
+systems = ["DiSMEC", "FastXML 10", "parabel"]
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from longtail._rules import Bool, Int, Real, Rule, check_params
+from longtail.bench.systems import OURS, System, find_system, make_system
+
+_RULES: dict[str, tuple[Rule, ...]] = {
+    "repetitions": (Int(1),),
+    "limit_seconds": (Real(0, above=True),),
+    "warm_ups": (Int(0),),
+}
+_DATA_RULES: dict[str, tuple[Rule, ...]] = {
+    "unit_rows": (Bool(),),
+    "dense": (Bool(),),
+    "sample": (Bool(),),
+    "max_rows": (Int(0),),
+}
+
+
+@dataclass(frozen=True)
+class Data:
+    """A data set: two files, the shipped sample, or synthetic rows.
+
+    Attributes
+    ----------
+    name : str
+    train, test : str
+        Files; relative ones lie in the data folder.
+    unit_rows : bool
+        Scale rows to length 1 (texts always are).
+    as_is : list of str
+        Systems that get the rows as they are all the same.
+    dense : bool
+        Give our systems a dense array.
+    sample : bool
+        Take the shipped sample instead of files.
+    synthetic : dict
+        Parameters of `make_synthetic`; a tenth of the rows are for testing.
+    max_rows : int
+        Use only the first rows of both parts; 0: all.
+    """
+
+    name: str
+    train: str = ""
+    test: str = ""
+    unit_rows: bool = False
+    as_is: list[str] = field(default_factory=list)
+    dense: bool = False
+    sample: bool = False
+    synthetic: dict[str, Any] = field(default_factory=dict)
+    max_rows: int = 0
+
+    def __post_init__(self) -> None:
+        check_params(f"bench: data {self.name!r}", {name: getattr(self, name) for name in _DATA_RULES}, _DATA_RULES)
+        if bool(self.train and self.test) + self.sample + bool(self.synthetic) != 1:
+            raise ValueError(f"bench: data {self.name!r} needs train and test, or sample = true, or synthetic")
+
+    def for_system(self, system: System) -> Data:
+        """Return the data as this system gets it."""
+        return replace(self, unit_rows=self.unit_rows and system.name not in self.as_is, as_is=[])
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training: what, on what, with how many threads, for the how-manieth time."""
+
+    data: Data
+    system: System
+    threads: int = 1
+    repetition: int = 0
+    limit_seconds: float = 400.0
+    warm_ups: int = 1
+
+    def identity(self) -> dict[str, Any]:
+        """What makes a stored line the result of this cell."""
+        data = {key: value for key, value in asdict(self.data).items() if value and key != "name"}
+        return {
+            "dataset": self.data.name,
+            "data": data,
+            "system": self.system.name,
+            "title": self.system.title,
+            "ours": self.system.environment is None,
+            "params": self.system.params,
+            "threads": self.threads,
+            "repetition": self.repetition,
+        }
+
+    def key(self) -> str:
+        return key_of(self.identity())
+
+
+def key_of(record: dict[str, Any]) -> str:
+    """Return the text by which a finished cell is known again; a changed parameter or file makes another cell."""
+    parts = [record.get(name) for name in ("dataset", "data", "system", "params", "threads", "repetition")]
+    return json.dumps(parts, sort_keys=True)
+
+
+def read_matrix(path: Path) -> list[Cell]:
+    """Read a matrix and list its cells: first everything once, in the order written, then repetitions."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path}: not TOML: {error}") from None
+    try:
+        return _cells(table)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def make_matrix(
+    data: Data,
+    systems: Iterable[str] = (),
+    threads: Sequence[int] = (1,),
+    repetitions: int = 1,
+    limit_seconds: float = 400,
+) -> list[Cell]:
+    """List the cells of one data set; without names, all our systems take part."""
+    table: dict[str, Any] = {"threads": list(threads), "repetitions": repetitions, "limit_seconds": limit_seconds}
+    return _in_order(_run_cells(table, [data], [find_system(name) for name in systems or OURS]))
+
+
+def _cells(table: dict[str, Any]) -> list[Cell]:
+    _known("the matrix", table, {"defaults", "data", "systems", "runs"})
+    sets = {}
+    for name, entry in table.get("data", {}).items():
+        _known(f"data {name!r}", entry, set(Data.__dataclass_fields__) - {"name"})
+        sets[name] = Data(name=name, **entry)
+    systems = {name: make_system(name, entry) for name, entry in table.get("systems", {}).items()}
+    cells = []
+    for run in table.get("runs", []):
+        _known("a run", run, {"data", "systems", "threads", *_RULES})
+        missing = [name for name in run.get("data", []) if name not in sets]
+        if missing or not run.get("data") or not run.get("systems"):
+            raise ValueError(f"a run needs data (of {', '.join(sets)}) and systems, got {run}")
+        chosen = [systems.get(name) or find_system(name) for name in run["systems"]]
+        cells += _run_cells(table.get("defaults", {}) | run, [sets[name] for name in run["data"]], chosen)
+    if not cells:
+        raise ValueError("there is no run: add [[runs]] with data and systems")
+    return _in_order(cells)
+
+
+def _run_cells(run: dict[str, Any], sets: list[Data], systems: list[System]) -> list[Cell]:
+    settings: dict[str, Any] = {"repetitions": 1, "limit_seconds": 400.0, "warm_ups": 1}
+    settings |= {name: run[name] for name in settings if name in run}
+    check_params("bench", settings, _RULES)
+    repetitions = int(settings.pop("repetitions"))
+    threads = run.get("threads", [1])
+    if not isinstance(threads, list) or not all(type(count) is int and count >= 1 for count in threads):
+        raise ValueError(f"threads must be a list of ints >= 1, got {threads!r}")
+    return [
+        Cell(data.for_system(system), system, count, repetition, **settings)
+        for repetition in range(repetitions)
+        for count in threads
+        for data in sets
+        for system in systems
+    ]
+
+
+def _in_order(cells: list[Cell]) -> list[Cell]:
+    # Everything once before anything twice: a run that is stopped early has seen the whole field.
+    distinct = {cell.key(): cell for cell in reversed(cells)}
+    order = {cell.key(): place for place, cell in reversed(list(enumerate(cells)))}
+    return sorted(distinct.values(), key=lambda cell: (cell.repetition, order[cell.key()]))
+
+
+def _known(owner: str, table: Any, names: set[str]) -> None:
+    if not isinstance(table, dict):
+        raise TypeError(f"{owner} must be a table, got {table!r}")
+    unknown = sorted(set(table) - names)
+    if unknown:
+        raise ValueError(f"{owner} has no {unknown[0]!r}; it takes {', '.join(sorted(names))}")

@@ -1,0 +1,92 @@
+"""Results as plots: accuracy against time and model size, time against the number of labels."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from longtail.bench.results import Summary, summarise
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "longtail",  # the same results give the same file
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "legend.frameon": False,
+}
+_OURS, _PEERS = "#0b6e4f", "#8a8a8a"
+_AGAINST = {"time": ("train_wall_seconds", "training, seconds"), "size": ("model_mb", "model, MB")}
+
+
+def draw_plots(lines: list[dict[str, Any]], folder: Path) -> list[Path]:
+    """Draw what the lines allow as SVG files and return their paths; needs matplotlib."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'longtail[report]'") from None
+    single = [row for row in summarise(lines) if row.failed is None and row.first["threads"] == 1]
+    sets = list(dict.fromkeys(str(row.first["dataset"]) for row in single))
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    with matplotlib.rc_context(_STYLE):
+        for dataset in sets:
+            rows = [row for row in single if row.first["dataset"] == dataset]
+            for name, (column, axis) in _AGAINST.items():
+                figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+                _scatter(figure.add_subplot(), rows, column, axis)
+                figure.suptitle(f"{dataset}, one thread", fontsize=11)
+                paths.append(folder / f"{slug(dataset)}-{name}.svg")
+                figure.savefig(paths[-1], metadata={"Date": None})
+        if len({row.first["n_labels"] for row in single}) > 1:
+            figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+            _time_over_labels(figure.add_subplot(), single)
+            paths.append(folder / "time-labels.svg")
+            figure.savefig(paths[-1], metadata={"Date": None})
+    return paths
+
+
+def slug(name: str) -> str:
+    """Turn a data set's name into a file's."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _scatter(axes: Axes, rows: list[Summary], column: str, axis: str) -> None:
+    for row in rows:
+        x, y = row.median(column), row.median("P@1")
+        if x is None or y is None:
+            continue
+        colour = _OURS if row.first["ours"] else _PEERS
+        axes.scatter([max(x, 1e-3)], [y], color=colour, s=28)
+        axes.annotate(
+            row.first["title"], (max(x, 1e-3), y), (4, 4), textcoords="offset points", fontsize=8, color=colour
+        )
+    axes.set_xscale("log")
+    axes.set_xlabel(axis)
+    axes.set_ylabel("P@1, %")
+    axes.margins(x=0.15, y=0.1)
+
+
+def _time_over_labels(axes: Axes, rows: list[Summary]) -> None:
+    for system in dict.fromkeys(str(row.first["system"]) for row in rows):
+        mine = sorted(
+            (row for row in rows if row.first["system"] == system), key=lambda row: int(row.first["n_labels"])
+        )
+        points = [(int(row.first["n_labels"]), row.median("train_wall_seconds") or 0.0) for row in mine]
+        style = "-o" if mine[0].first["ours"] else "--o"
+        axes.plot(
+            [x for x, _ in points], [max(y, 1e-3) for _, y in points], style, markersize=4, label=mine[0].first["title"]
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("labels")
+    axes.set_ylabel("training, seconds")
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))

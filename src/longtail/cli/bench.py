@@ -1,0 +1,148 @@
+"""longtail bench"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from longtail.cli import options
+
+if TYPE_CHECKING:
+    from longtail.bench import Cell
+
+
+@click.command()
+@click.argument("matrix", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--train", type=click.Path(exists=True, path_type=Path), help="Your own data instead of a matrix …")
+@click.option("--test", type=click.Path(exists=True, path_type=Path), help="… and the rows to test on.")
+@click.option("--unit-rows", is_flag=True, help="Scale every row of --train and --test to length 1.")
+@click.option("-s", "--system", "systems", multiple=True, metavar="NAME", help="Only these; may be repeated.")
+@click.option("-d", "--data", "datasets", multiple=True, metavar="NAME", help="Only these data sets of the matrix.")
+@click.option("--threads", multiple=True, type=click.IntRange(1), help="Without a matrix; may be repeated. Default 1.")
+@click.option("--repetitions", type=click.IntRange(1), default=1, show_default=True, help="Without a matrix.")
+@click.option("--limit-seconds", type=float, default=400, show_default=True, help="For one cell; without a matrix.")
+@click.option(
+    "--results",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("bench.jsonl"),
+    show_default=True,
+    help="Lines are appended here; cells that have one are skipped.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Directory for the tables and plots as files.")
+@click.option(
+    "--data-folder", type=click.Path(path_type=Path), help="Of relative files; default: $LONGTAIL_DATA or here."
+)
+@click.option("--peers-python", type=click.Path(exists=True, path_type=Path), help="An interpreter that has the peers.")
+@click.option("--peers-folder", type=click.Path(path_type=Path), help="Where peers' environments are made.")
+@click.option("--timeout-seconds", type=float, help="Begin no cell after this time; run again to go on.")
+@click.option("--retry-failed", is_flag=True, help="Run cells again that failed.")
+@click.option("--render", "only_render", is_flag=True, help="Run nothing; show what is stored.")
+@click.option("--list", "only_list", is_flag=True, help="Run nothing; list the cells.")
+@options.json_option
+def bench(
+    matrix: Path | None,
+    train: Path | None,
+    test: Path | None,
+    unit_rows: bool,
+    systems: tuple[str, ...],
+    datasets: tuple[str, ...],
+    threads: tuple[int, ...],
+    repetitions: int,
+    limit_seconds: float,
+    results: Path,
+    output: Path | None,
+    data_folder: Path | None,
+    peers_python: Path | None,
+    peers_folder: Path | None,
+    timeout_seconds: float | None,
+    retry_failed: bool,
+    only_render: bool,
+    only_list: bool,
+    as_json: bool,
+) -> None:
+    """Measure systems side by side: accuracy, time, memory and model size.
+
+    MATRIX is a TOML file of data sets, systems and threads. Without it, all our systems run on --train and --test, or
+    on the shipped sample. Each cell runs in a process of its own, pinned to its CPUs. Peers run in virtual
+    environments that are made when first needed: parabel, bonsai, napkinxc-plt, napkinxc-ovr, pecos-xrlinear,
+    pecos-ovr, sklearn-ovr, xgboost.
+
+    \b
+    Example:
+      longtail bench --train eurlex_train.txt.gz --test eurlex_test.txt.gz --unit-rows -s DiSMEC -s parabel
+      longtail bench benchmarks/matrix.toml --results results.jsonl -o results
+    """
+    from longtail import bench as benches
+
+    if (train is None) != (test is None) or (matrix is not None and train is not None):
+        raise click.UsageError("give a MATRIX, or --train together with --test, or nothing for the shipped sample")
+    if not only_render:
+        if matrix is not None:
+            cells = benches.read_matrix(matrix)
+            cells = [cell for cell in cells if not systems or cell.system.name in systems]
+            cells = [cell for cell in cells if not datasets or cell.data.name in datasets]
+            if not cells:
+                raise ValueError(f"{matrix} has no such cell; --list without -s and -d shows all")
+        else:
+            data = benches.Data("sample", sample=True)
+            if train is not None and test is not None:
+                data = benches.Data(train.name, str(train.resolve()), str(test.resolve()), unit_rows=unit_rows)
+            cells = benches.make_matrix(data, systems, threads or (1,), repetitions, limit_seconds)
+        if only_list:
+            for cell in cells:
+                click.echo(_name(cell))
+            return
+        n_left = benches.run_matrix(
+            cells,
+            results,
+            data_folder=data_folder or Path(os.environ.get("LONGTAIL_DATA", "")),
+            environments=_environments(peers_python, peers_folder),
+            retry_failed=retry_failed,
+            timeout_seconds=timeout_seconds,
+            tell=_tell,
+        )
+        if n_left:
+            click.echo(f"{n_left} cells are left; run the same command again to go on", err=True)
+    lines = benches.read_results(results)
+    tables = benches.render_tables(lines)
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+        (output / "benchmarks.md").write_text(tables, encoding="utf-8")
+        for path in benches.draw_plots(lines, output):
+            click.echo(str(path), err=True)
+    if as_json:
+        for line in lines:
+            click.echo(json.dumps(line))
+    else:
+        click.echo(tables, nl=False)
+
+
+def _environments(python: Path | None, folder: Path | None) -> Any:
+    from longtail.bench import Environments
+
+    made = Environments(python=None if python is None else python.absolute())
+    if folder is not None:
+        made.folder = folder.absolute()
+    return made
+
+
+def _name(cell: Cell) -> str:
+    threads = "1 thread" if cell.threads == 1 else f"{cell.threads} threads"
+    return f"{cell.data.name}, {cell.system.title}, {threads}, run {cell.repetition + 1}"
+
+
+def _tell(cell: Cell, record: dict[str, Any] | None) -> None:
+    if record is None:
+        click.echo(f"{_name(cell)} … ", nl=False, err=True)
+    elif "failed" in record:
+        click.echo(options.shortened(f"failed: {record['failed']}", 300), err=True)
+    else:
+        click.echo(
+            f"train {record['train_wall_seconds']:.1f} s, predict {record['predict_ms_per_row']:.3f} ms/row, "
+            f"{record['model_mb']:.1f} MB, P@1 {record['P@1']:.2f}, PSP@1 {record['PSP@1']:.2f}",
+            err=True,
+        )

@@ -1,0 +1,211 @@
+"""A matrix is read, run in processes of its own, resumed, and shown with its failures."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longtail import bench
+from longtail.bench.environments import Environments
+from longtail.bench.results import summarise
+from longtail.bench.systems import OURS, PEERS, find_system
+from longtail.bench.worker import SYSTEMS
+from tests.cli.test_commands import longtail
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+MATRIX = """
+[data.small]
+sample = true
+max_rows = 300
+
+[systems."FastXML 2"]
+estimator = "FastXML"
+params = { n_trees = 2 }
+
+[[runs]]
+data = ["small"]
+systems = ["Popularity", "FastXML 2"]
+repetitions = 2
+"""
+
+
+@pytest.fixture
+def matrix(tmp_path: Path) -> Path:
+    path = tmp_path / "matrix.toml"
+    path.write_text(MATRIX)
+    return path
+
+
+def line(**changes: Any) -> dict[str, Any]:
+    """Make a stored line, as a run would."""
+    record = bench.make_matrix(bench.Data("toy", sample=True), ["DiSMEC"])[0].identity()
+    record |= {"n_rows": 9, "n_test_rows": 3, "n_features": 5, "n_labels": 7, "train_wall_seconds": 2.0}
+    record |= {"model_mb": 1.5, "P@1": 80.0, "PSP@1": 40.0}
+    return record | changes
+
+
+def test_a_matrix_runs_each_cell_and_resumes(matrix: Path, tmp_path: Path) -> None:
+    results, pages = tmp_path / "results.jsonl", tmp_path / "pages"
+    first = longtail("bench", matrix, "--results", results, "-s", "Popularity", "-o", pages)
+    assert [text.split(" … ")[0] for text in first.stderr.splitlines()][:2] == [
+        "small, Popularity, 1 thread, run 1",
+        "small, Popularity, 1 thread, run 2",
+    ]
+    assert "| **Popularity** |" in first.stdout
+    assert (pages / "benchmarks.md").read_text() == first.stdout
+    assert {path.name for path in pages.glob("*.svg")} == {"small-time.svg", "small-size.svg"}
+    second = longtail("bench", matrix, "--results", results)
+    assert [text.split(" … ")[0] for text in second.stderr.splitlines()] == [
+        "small, FastXML 2, 1 thread, run 1",
+        "small, FastXML 2, 1 thread, run 2",
+    ]
+    assert longtail("bench", matrix, "--results", results).stderr == ""
+
+    stored = bench.read_results(results)
+    assert len(stored) == 4
+    for record in stored:
+        assert "failed" not in record
+        assert {"train_wall_seconds", "train_cpu_seconds", "load_seconds", "predict_ms_single_row"} <= set(record)
+        assert {f"{name}@{k}" for name in ("P", "nDCG", "PSP", "coverage") for k in (1, 3, 5)} <= set(record)
+        assert record["peak_memory_mb"] > 1
+        assert record["model_mb"] > 0
+        assert {"cpu", "commit", "longtail"} <= set(record["machine"])
+        assert record["versions"]["longtail"]
+    fastxml, popularity = stored[2], stored[0]
+    assert fastxml["P@1"] > popularity["P@1"]
+    if hasattr(os, "sched_getaffinity"):
+        assert len(popularity["pinned_cpus"]) == 1
+
+
+def test_what_cannot_run_is_shown_with_the_reason(tmp_path: Path) -> None:
+    path, results = tmp_path / "matrix.toml", tmp_path / "results.jsonl"
+    path.write_text(
+        """
+[defaults]
+limit_seconds = 60
+[data.small]
+synthetic = { n_rows = 50, n_features = 20, n_labels = 5 }
+[data.gone]
+train = "gone_train.txt"
+test = "gone_test.txt"
+[systems.wrong]
+estimator = "DiSMEC"
+params = { cost = -1 }
+[[runs]]
+data = ["small"]
+systems = ["wrong", "parabel"]
+[[runs]]
+data = ["small"]
+systems = ["DiSMEC"]
+limit_seconds = 0.01
+[[runs]]
+data = ["gone"]
+systems = ["DiSMEC"]
+"""
+    )
+    answer = longtail("bench", path, "--results", results, "--peers-python", sys.executable)
+    reasons = [record["failed"] for record in bench.read_results(results)]
+    assert "cost must be" in reasons[0]
+    assert "No module named 'omikuji'" in reasons[1]
+    assert reasons[2] == "not finished within 0.01 s"
+    assert "gone_train.txt does not exist" in answer.stderr
+    assert len(reasons) == 3  # data that is not there is no result
+    assert "*not finished within 0.01 s*" in answer.stdout
+    small = ("bench", path, "--results", results, "-d", "small")
+    assert longtail(*small).stderr == ""  # a failure is a result …
+    longtail(*small, "-s", "DiSMEC", "--retry-failed")  # … until asked again
+    assert len(bench.read_results(results)) == 4
+
+
+def test_ones_own_data_needs_no_matrix(tmp_path: Path) -> None:
+    texts = tmp_path / "texts.jsonl"
+    lines = ('{"text": "a web server", "labels": ["net"]}', '{"text": "a text editor", "labels": ["edit"]}')
+    texts.write_text("\n".join(lines * 5))
+    results = tmp_path / "results.jsonl"
+    arguments = ("--train", texts, "--test", texts, "-s", "Popularity", "--results", results, "--json")
+    record = json.loads(longtail("bench", *arguments).stdout)
+    assert (record["n_rows"], record["n_labels"], record["P@1"]) == (10, 2, 50.0)
+    assert "together with --test" in longtail("bench", "--train", texts, ok=False).stderr
+
+
+def test_time_that_is_over_leaves_cells_for_the_next_run(matrix: Path, tmp_path: Path) -> None:
+    answer = longtail("bench", matrix, "--results", tmp_path / "r.jsonl", "--timeout-seconds", "-1")
+    assert answer.stderr == "4 cells are left; run the same command again to go on\n"
+    assert answer.stdout == "No results yet.\n"
+
+
+def test_an_environment_that_cannot_be_made_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longtail.bench.environments.REQUIREMENTS", {"omikuji": (("./no-such-package",),)})
+    environments = Environments(folder=tmp_path)
+    cells = bench.make_matrix(bench.Data("s", synthetic={"n_rows": 20}), ["parabel"])
+    bench.run_matrix(cells, tmp_path / "r.jsonl", environments=environments)
+    (record,) = bench.read_results(tmp_path / "r.jsonl")
+    assert record["failed"].startswith("omikuji cannot be installed: ")
+
+
+def test_tables_are_rendered_from_stored_lines() -> None:
+    lines = [
+        line(),
+        line(repetition=1, train_wall_seconds=4.0),
+        line(repetition=2, train_wall_seconds=3.0),
+        line(system="x", title="Peer", ours=False, failed="no | wheel"),
+        line(threads=2),
+    ]
+    published = [{"dataset": "toy", "system": "DiSMEC", "source": "paper", "P@1": 81.25}]
+    table = bench.render_tables(lines, published)
+    assert "## toy, 1 thread\n\n9 rows to train on and 3 to test on, 5 features, 7 labels.\n\n| system |" in table
+    assert "| **DiSMEC** | 3 (2–4) |" in table
+    assert "| Peer | *no / wheel* |" in table
+    assert table.count("| *DiSMEC, paper* |") == 1
+    assert "| 81.25 |" in table
+    assert "## toy, 2 threads" in table
+
+
+def test_a_changed_parameter_makes_another_cell_and_only_the_newest_is_shown() -> None:
+    (row,) = summarise([line(), line(params={"estimator": "DiSMEC", "cost": 2.0}, train_wall_seconds=7.0)])
+    assert row.median("train_wall_seconds") == 7.0
+    (row,) = summarise([line(), line(failed="later")])
+    assert row.failed == "later"
+
+
+def test_everything_runs_once_before_anything_runs_twice() -> None:
+    cells = bench.read_matrix(REPOSITORY / "benchmarks" / "matrix.toml")
+    repetitions = [cell.repetition for cell in cells]
+    assert repetitions == sorted(repetitions)
+    assert cells[0].data.name == "EURLex-4K"
+    assert len({cell.key() for cell in cells}) == len(cells)
+    named = {cell.system.name for cell in cells}
+    assert named == set(OURS) | set(PEERS)
+    assert {system.adapter for system in PEERS.values()} | {"longtail"} == set(SYSTEMS)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("[[runs]]", "[[run]]"), "the matrix has no 'run'; it takes data, defaults, runs, systems"),
+        (('"Popularity"', '"popularity"'), "did you mean 'Popularity'?"),
+        (("sample = true", ""), "data 'small' needs train and test, or sample = true, or synthetic"),
+        (("repetitions = 2", "repetitions = 0"), "repetitions must be an int >= 1, got 0"),
+        (("repetitions = 2", "threads = 2"), "threads must be a list of ints >= 1, got 2"),
+        (('data = ["small"]', 'data = ["large"]'), "a run needs data (of small) and systems"),
+        (("max_rows", "rows"), "data 'small' has no 'rows'"),
+        (("[data.small]", "[data"), "not TOML"),
+    ],
+)
+def test_a_wrong_matrix_is_refused_in_one_line(matrix: Path, change: tuple[str, str], message: str) -> None:
+    matrix.write_text(MATRIX.replace(*change))
+    answer = longtail("bench", matrix, ok=False)
+    assert answer.code == 2
+    assert message in answer.stderr
+    assert answer.stderr.count("\n") == 1
+
+
+def test_any_estimator_is_a_system() -> None:
+    assert find_system("LEML").params == {"estimator": "LEML"}
+    with pytest.raises(ValueError, match=r"a system must be one of DiSMEC.*did you mean 'parabel'"):
+        find_system("parable")
