@@ -1,5 +1,6 @@
 """Directories of arrays: what is written comes back, mapped; what exists is not lost."""
 
+import errno
 from pathlib import Path
 
 import numpy as np
@@ -257,3 +258,9 @@ def _names(folder: Path) -> list[str]:
 
 def _contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_full_disk_is_told_with_the_path(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"No space left on device: '.*/m'"), publish.staged(tmp_path / "m"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert list(tmp_path.iterdir()) == []

@@ -57,6 +57,10 @@ def staged(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator
             yield folder
             _sync_tree(folder)
             leftover = _publish(folder, target, overwrite=overwrite, locks=locks)
+        except OSError as error:
+            if error.filename is None and error.errno is not None:  # a full disk says so without a name
+                error.filename = str(target)
+            raise
         finally:
             if leftover is not None:
                 shutil.rmtree(leftover, ignore_errors=True)
