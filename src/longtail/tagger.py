@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._base import XMCClassifier
-from longtail._matrices import Matrix, csr_from_parts
+from longtail._matrices import Matrix
 from longtail._progress import Progress
 from longtail._rules import Choice, Int, Nothing, Real, check_value
 from longtail._topk import TopK
@@ -21,6 +21,7 @@ from longtail.calibration import Calibration, Measure, Method
 from longtail.dismec import DiSMEC
 from longtail.execution import Executor
 from longtail.explain import Explanation, explain_text
+from longtail.label_names import checked_names, checked_texts, encode_labels, indicator, name_rows
 from longtail.label_search import LabelSearch
 from longtail.metrics import Evaluation, evaluate
 from longtail.propensity import from_counts
@@ -99,7 +100,7 @@ class Tagger:
             raise TypeError(f"Tagger: vectorizer must be a TextVectorizer, 'tfidf' or None, got {vectorizer!r}")
         self.estimator = estimator
         self.vectorizer: TextVectorizer | None = vectorizer
-        self.blocked = frozenset(_names("blocked", blocked))
+        self.blocked = frozenset(checked_names("blocked", blocked))
         self._forget()
 
     def fit(
@@ -275,9 +276,9 @@ class Tagger:
         """Turn label names into a matrix over the known labels; also return how many names were unknown."""
         self._check_fitted()
         ids = self._label_ids()
-        rows = _name_rows(labels)
+        rows = name_rows(labels)
         n_unknown = sum(name not in ids for row in rows for name in row)
-        return _indicator([[ids[name] for name in row if name in ids] for row in rows], len(ids)), n_unknown
+        return indicator([[ids[name] for name in row if name in ids] for row in rows], len(ids)), n_unknown
 
     # ---- inner parts ----------------------------------------------------------------------------------------------
 
@@ -296,7 +297,7 @@ class Tagger:
 
     def _checked(self, texts: Any) -> Any:
         if self.vectorizer is not None:
-            return _checked_texts(texts)
+            return checked_texts(texts)
         if isinstance(texts, str) or (isinstance(texts, list) and texts and isinstance(texts[0], str)):
             raise TypeError("Tagger: this tagger has no vectorizer and takes a matrix, got texts")
         return texts if sp.issparse(texts) else np.asarray(texts)
@@ -317,7 +318,7 @@ class Tagger:
         """Rank the labels that may be given."""
         self._check_fitted()
         ids = self._label_ids()
-        banned = {ids[name] for name in self.blocked | set(_names("exclude", exclude or ())) if name in ids}
+        banned = {ids[name] for name in self.blocked | set(checked_names("exclude", exclude or ())) if name in ids}
         X = self._vectors(self._checked(texts))
         n_labels = len(self.label_names_)
         if include is None and not banned:
@@ -382,59 +383,11 @@ class Tagger:
 
     def _ids_of(self, what: str, names: Iterable[str]) -> list[int]:
         ids = self._label_ids()
-        wanted = _names(what, names)
+        wanted = checked_names(what, names)
         for name in wanted:
             if name not in ids:
                 raise ValueError(f"Tagger: {what}: there is no label {name!r}; search_labels finds those there are")
         return [ids[name] for name in wanted]
-
-
-def encode_labels(labels: Sequence[Iterable[str]]) -> tuple[list[str], sp.csr_array]:
-    """Number label names in sorted order and return the names and the label matrix."""
-    rows = _name_rows(labels)
-    names = sorted({name for row in rows for name in row})
-    ids = {name: label_id for label_id, name in enumerate(names)}
-    return names, _indicator([[ids[name] for name in row] for row in rows], len(names))
-
-
-def _name_rows(labels: Sequence[Iterable[str]]) -> list[list[str]]:
-    rows: list[list[str]] = []
-    for row_id, row in enumerate(labels):
-        if isinstance(row, str):
-            raise TypeError(f"Tagger: the labels of text {row_id} must be a list of str, got the str {row!r}")
-        rows.append(list(row))
-        for name in rows[-1]:
-            if not isinstance(name, str):
-                raise TypeError(f"Tagger: the labels of text {row_id} must be str, got {name!r}")
-    return rows
-
-
-def _indicator(rows: list[list[int]], n_labels: int) -> sp.csr_array:
-    distinct = [sorted(set(row)) for row in rows]
-    indptr = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum([len(row) for row in distinct], out=indptr[1:])
-    indices = np.fromiter((i for row in distinct for i in row), dtype=np.int32, count=int(indptr[-1]))
-    return csr_from_parts(np.ones(len(indices), dtype=np.float32), indices, indptr, (len(rows), n_labels))
-
-
-def _checked_texts(texts: Any) -> list[str]:
-    if isinstance(texts, str):
-        raise TypeError("Tagger: texts must be a list of str, got one str; put it into a list: [text]")
-    checked: list[str] = list(texts)
-    for row_id, text in enumerate(checked):
-        if not isinstance(text, str):
-            raise TypeError(f"Tagger: text {row_id} must be a str, got {text!r}")
-    return checked
-
-
-def _names(what: str, names: Iterable[str]) -> Collection[str]:
-    if isinstance(names, str):
-        raise TypeError(f"Tagger: {what} must be a list of label names, got the str {names!r}")
-    checked = list(names)
-    for name in checked:
-        if not isinstance(name, str):
-            raise TypeError(f"Tagger: {what} must hold label names, got {name!r}")
-    return checked
 
 
 def _short_texts(texts: list[str]) -> list[str]:

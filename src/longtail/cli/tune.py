@@ -66,7 +66,7 @@ def tune(
 
     model = make_estimator(estimator, {"n_jobs": n_jobs} | options.parse_params(params))
     if options.is_text(data):
-        from longtail.tagger import encode_labels
+        from longtail.label_names import encode_labels
 
         texts, labels = datasets.read_text(data)
         X, Y = longtail.TextVectorizer().fit(texts).transform(texts, n_jobs=n_jobs), encode_labels(labels)[1]
