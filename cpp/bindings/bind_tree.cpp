@@ -97,6 +97,21 @@ ForestView as_forest(const ArraysDict& arrays) {
             floats("leaf_values")};
 }
 
+tree::TailView as_tail(const ArraysDict& arrays) {
+    const auto floats = [&](const char* name) { return as_span(nb::cast<Array1<float>>(arrays[name], false)); };
+    tree::TailView tail;
+    tail.indptr = as_span(nb::cast<Array1<std::int64_t>>(arrays["indptr"], false));
+    tail.indices = as_span(nb::cast<Array1<std::int32_t>>(arrays["indices"], false));
+    tail.values = floats("values");
+    tail.biases = floats("biases");
+    tail.squared_norms = floats("squared_norms");
+    tail.bias = nb::cast<float>(arrays["bias"]);
+    tail.gamma = nb::cast<float>(arrays["gamma"]);
+    tail.alpha = nb::cast<float>(arrays["alpha"]);
+    tail.n_candidates = nb::cast<std::int32_t>(arrays["n_candidates"]);
+    return tail;
+}
+
 struct SolvedL1 {
     std::vector<float> weights;
     double objective = 0.0;
@@ -110,14 +125,16 @@ SolvedL1 solve_all_rows(const FeaturesView& x, std::span<const float> signed_cos
     AlignedVector<float> padded(static_cast<std::size_t>(tree::NodeColumns::padded(n_rows)), 0.0F);
     std::copy(signed_costs.begin(), signed_costs.end(), padded.begin());
     tree::NodeBuilder builder(x, bias);
-    builder.build(rows, padded, false);
     tree::L1Logistic solver;
-    Random random(seed, 0);
-    solver.solve(builder.columns(), padded, builder.start_gradients(), config, random);
+    solver.scores.assign(padded.size(), 0.0F);
     SolvedL1 solved;
     solved.weights.assign(static_cast<std::size_t>(builder.bias_id()) + 1, 0.0F);
-    for (std::int32_t j = 0; j < builder.columns().n_columns; ++j)
-        solved.weights[builder.columns().feature_ids[j]] = solver.weights[j];
+    if (builder.build(rows, padded, false)) {
+        Random random(seed, 0);
+        solver.solve(builder.columns(), padded, builder.start_gradients(), config, random);
+        for (std::int32_t j = 0; j < builder.columns().n_columns; ++j)
+            solved.weights[builder.columns().feature_ids[j]] = solver.weights[j];
+    }
     solved.objective = solver.objective(padded);
     return solved;
 }
@@ -159,15 +176,17 @@ void bind_tree(nb::module_& m) {
     m.def(
         "predict_forest",
         [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
-           const Values& values, const ArraysDict& arrays, const Array1<std::int32_t>& tree_ids, std::int64_t n_labels,
-           std::int32_t top_k, bool unit_rows, int n_threads, Control& control) {
+           const Values& values, const ArraysDict& arrays, const Array1<std::int32_t>& tree_ids,
+           const std::optional<ArraysDict>& tail_arrays, std::int64_t n_labels, std::int32_t top_k, bool unit_rows,
+           int n_threads, Control& control) {
             const ForestView forest = as_forest(arrays);
+            const tree::TailView tail = tail_arrays ? as_tail(*tail_arrays) : tree::TailView{};
             const FeaturesView x = as_features(n_features, indptr, indices, values);
             tree::Ranking ranking;
             {
                 const nb::gil_scoped_release no_gil;
-                ranking = tree::predict_forest(x, forest, as_span(tree_ids), {n_labels, top_k, unit_rows, n_threads},
-                                               control);
+                ranking = tree::predict_forest(x, forest, as_span(tree_ids), tail_arrays ? &tail : nullptr,
+                                               {n_labels, top_k, unit_rows, n_threads}, control);
             }
             const auto width = static_cast<std::size_t>(top_k);
             const std::size_t n_rows = ranking.label_ids.size() / width;
@@ -175,8 +194,41 @@ void bind_tree(nb::module_& m) {
                                             to_numpy(std::move(ranking.scores), {n_rows, width})));
         },
         nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("arrays"),
-        nb::arg("tree_ids"), nb::arg("n_labels"), nb::arg("top_k"), nb::arg("unit_rows"), nb::arg("n_threads"),
+        nb::arg("tree_ids"), nb::arg("tail").none(), nb::arg("n_labels"), nb::arg("top_k"), nb::arg("unit_rows"), nb::arg("n_threads"),
         nb::arg("control"), "Rank labels by their mean share over the leaves that a row reaches.");
+
+    m.def(
+        "learn_tail",
+        [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
+           const Values& values, const Array1<std::int64_t>& row_indptr, const Array1<std::int32_t>& row_ids,
+           const Array1<float>& propensities, std::int64_t first_label, std::int64_t last_label, float bias,
+           float gamma, std::int32_t n_epochs, std::uint64_t seed, Control& control) {
+            tree::TailConfig config;
+            config.first_label = first_label;
+            config.last_label = last_label;
+            config.bias = bias;
+            config.gamma = gamma;
+            config.n_epochs = n_epochs;
+            config.seed = seed;
+            tree::TailCentres centres;
+            {
+                const nb::gil_scoped_release no_gil;
+                const FeaturesView x = as_features(n_features, indptr, indices, values);
+                const auto n_rows = std::visit([](const auto& view) { return view.n_rows; }, x);
+                centres = tree::learn_tail(x, as_labels(n_rows, row_indptr, row_ids), as_span(propensities), config, control);
+            }
+            ArraysDict out;
+            out["indptr"] = to_numpy(std::move(centres.indptr));
+            out["indices"] = to_numpy(std::move(centres.indices));
+            out["values"] = to_numpy(std::move(centres.values));
+            out["biases"] = to_numpy(std::move(centres.biases));
+            out["squared_norms"] = to_numpy(std::move(centres.squared_norms));
+            return out;
+        },
+        nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("row_indptr"),
+        nb::arg("row_ids"), nb::arg("propensities"), nb::arg("first_label"), nb::arg("last_label"), nb::arg("bias"),
+        nb::arg("gamma"), nb::arg("n_epochs"), nb::arg("seed"), nb::arg("control"),
+        "Learn the tail classifiers' centres of a range of labels; n_epochs 0 gives plain means.");
 
     m.def(
         "unit_rows",

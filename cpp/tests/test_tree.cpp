@@ -290,7 +290,7 @@ TEST_CASE("the l1 solver reaches the minimum of a naive one, sparse and dense al
         const AlignedVector<float> costs = padded_costs(a);
         for (const bool dense : {false, true}) {
             NodeBuilder builder(dense ? FeaturesView(p.dense_x()) : FeaturesView(p.x()), 1.0F);
-            builder.build(rows, costs, false);
+            REQUIRE(builder.build(rows, costs, false));
             L1Logistic solver;
             solver.solve(builder.columns(), costs, builder.start_gradients(), kConverged, random);
             CHECK(solver.objective(costs) == doctest::Approx(minimum).epsilon(1e-4));
@@ -309,7 +309,7 @@ TEST_CASE("features left out of a node are zero in the solution") {
     for (std::size_t i = 0; i < rows.size(); ++i) a.push_back(i % 2 == 0 ? 0.3 : -0.3);
     const AlignedVector<float> costs = padded_costs(a);
     NodeBuilder builder(p.x(), 1.0F);
-    builder.build(rows, costs, false);
+    REQUIRE(builder.build(rows, costs, false));
     double border = 1.0;
     const std::vector<double> w = naive_l1_logistic(p, rows, a, border);
     std::vector<bool> kept(w.size(), false);

@@ -6,6 +6,7 @@
 
 #include "base/control.hpp"
 #include "tree/node_builder.hpp"
+#include "tree/tail.hpp"
 
 namespace longtail::tree {
 
@@ -38,8 +39,9 @@ struct PredictConfig {
 };
 
 // Rank labels by their mean share over the leaves that a row reaches in the trees named by `tree_ids` (algorithm 3).
+// With `tail` (may be null) the best labels are ranked anew by trees and centres together (PfastreXML, eq. 8).
 Ranking predict_forest(const FeaturesView& x, const ForestView& forest, std::span<const std::int32_t> tree_ids,
-                       const PredictConfig& config, Control& control);
+                       const TailView* tail, const PredictConfig& config, Control& control);
 
 // One over the length of a row; one for a row of zeros.
 float unit_scale(std::span<const float> row_values);

@@ -109,7 +109,7 @@ void Grower::set_signed_costs(double right_cost, double left_cost) {
 }
 
 // SPLIT-NODE of algorithm 2: leaves w and w.x_i in solver_. False when the node
-// is to be a leaf: its rows have the same labels, or all belong on one side.
+// is to be a leaf: its rows have the same labels, or all belong on one side, or nothing tells the sides apart.
 bool Grower::split(std::span<std::int32_t> rows, bool is_root) {
     const auto n = static_cast<double>(rows.size());
     sides_.resize(rows.size());
@@ -126,7 +126,7 @@ bool Grower::split(std::span<std::int32_t> rows, bool is_root) {
 
     for (std::int32_t update = 0; update < config_.n_updates; ++update) {
         set_signed_costs(right_cost, left_cost);
-        if (update == 0) builder_.build(rows, signed_costs_, config_.n_updates > 1);
+        if (update == 0 && !builder_.build(rows, signed_costs_, config_.n_updates > 1)) return false;
         solver_.solve(builder_.columns(), signed_costs_, update == 0 ? builder_.start_gradients() : std::span<const float>{},
                       config_.solver, solver_random_);
         if (is_root)

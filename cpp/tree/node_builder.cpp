@@ -1,6 +1,7 @@
 #include "tree/node_builder.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace longtail::tree {
@@ -17,15 +18,19 @@ constexpr std::int64_t kDenseShare = DENSE_SHARE;
 
 NodeBuilder::NodeBuilder(const FeaturesView& x, float bias) : x_(x), bias_(bias) {
     n_features_ = static_cast<std::int32_t>(std::visit([](const auto& view) { return view.n_cols; }, x));
-    if (std::holds_alternative<CsrView>(x_)) sums_.resize(static_cast<std::size_t>(n_features_));
+    if (std::holds_alternative<CsrView>(x_)) {
+        sums_.resize(static_cast<std::size_t>(n_features_));
+        slots_.assign(static_cast<std::size_t>(n_features_), -1);
+        touched_.resize(static_cast<std::size_t>(n_features_) + 1);
+    }
 }
 
-bool NodeBuilder::stays_zero(float positive, float negative) const {
-    if (any_sides_factor_ > 0.0F) return (positive + negative) * any_sides_factor_ <= 1.0F;
-    return std::max(positive, negative) <= 1.0F;
+bool NodeBuilder::stays_zero(const FeatureSum& sum) const {
+    if (any_sides_factor_ > 0.0F) return (sum.positive + sum.negative) * any_sides_factor_ <= 1.0F;
+    return std::max(sum.positive, sum.negative) <= 1.0F;
 }
 
-void NodeBuilder::build(std::span<const std::int32_t> rows, std::span<const float> signed_costs, bool any_sides) {
+bool NodeBuilder::build(std::span<const std::int32_t> rows, std::span<const float> signed_costs, bool any_sides) {
     any_sides_factor_ = 0.0F;
     if (any_sides) {
         float smallest = std::fabs(signed_costs[0]);
@@ -39,92 +44,168 @@ void NodeBuilder::build(std::span<const std::int32_t> rows, std::span<const floa
     columns_.n_rows = static_cast<std::int64_t>(rows.size());
     columns_.stride = NodeColumns::padded(columns_.n_rows);
     columns_.feature_ids.clear();
+    columns_.begin.assign(1, 0);
     start_gradients_.clear();
+    set_bias_gradient(signed_costs);
     if (const auto* csr = std::get_if<CsrView>(&x_))
         build_sparse(*csr, rows, signed_costs);
     else
         build_dense(std::get<DenseView>(x_), rows, signed_costs);
+    return steepest_ > 1.0F;
+}
+
+void NodeBuilder::set_bias_gradient(std::span<const float> signed_costs) {
+    double sum = 0.0;
+    for (const float a : signed_costs) sum += a;
+    bias_gradient_ = static_cast<float>(-0.5 * sum * bias_);
+    steepest_ = std::fabs(bias_gradient_);
 }
 
 void NodeBuilder::build_sparse(const CsrView& x, std::span<const std::int32_t> rows,
                                std::span<const float> signed_costs) {
-    const auto n = static_cast<std::int64_t>(rows.size());
-    // Pass 1: the signed sums and the count of every feature of the node.
-    touched_.resize(static_cast<std::size_t>(n_features_) + 1);
+    add_up(x, rows, signed_costs);
+    choose_features();
+    if (steepest_ > 1.0F) {
+        collect_entries(x, rows);
+        fill_columns();
+    }
+    for (const std::int32_t feature : chosen_) slots_[feature] = -1;
+}
+
+// The signed sums of every feature of the node.
+void NodeBuilder::add_up(const CsrView& x, std::span<const std::int32_t> rows, std::span<const float> signed_costs) {
+    const std::int32_t* indices = x.indices.data();
+    const float* values = x.values.data();
+    float* sums = &sums_[0].positive;
+    std::int64_t n_entries = 0;
+    for (const std::int32_t row : rows) n_entries += x.row_size(row);
+    // A large node touches most features: looking at all of them once is cheaper than noting which ones.
+    const bool notes_touched = n_entries < n_features_ / 4;
     std::size_t n_touched = 0;
-    for (std::int64_t i = 0; i < n; ++i) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
         const float a = signed_costs[i];
         const std::int64_t last = x.indptr[rows[i] + 1];
-        for (std::int64_t k = x.indptr[rows[i]]; k < last; ++k) {
-            FeatureSum& sum = sums_[x.indices[k]];
-            touched_[n_touched] = x.indices[k];
-            n_touched += sum.count == 0;
-            const float ax = a * x.values[k];
-            sum.positive += ax > 0.0F ? ax : 0.0F;
-            sum.negative -= ax > 0.0F ? 0.0F : ax;
-            ++sum.count;
-        }
-    }
-    // Choose the columns: dense ones first, the bias among them.
-    columns_.n_dense = 0;
-    std::int64_t n_entries = 0;
-    for (std::size_t t = 0; t < n_touched; ++t) {
-        FeatureSum& sum = sums_[touched_[t]];
-        sum.slot = -1;
-        if (!stays_zero(sum.positive, sum.negative) && sum.count * kDenseShare >= n) {
-            sum.slot = columns_.n_dense++;
-            columns_.feature_ids.push_back(touched_[t]);
-            start_gradients_.push_back(0.5F * (sum.negative - sum.positive));
-        }
-    }
-    add_bias(signed_costs);
-    columns_.begin.assign(1, 0);
-    columns_.n_columns = columns_.n_dense;
-    for (std::size_t t = 0; t < n_touched; ++t) {
-        FeatureSum& sum = sums_[touched_[t]];
-        if (!stays_zero(sum.positive, sum.negative) && sum.slot < 0) {
-            sum.slot = columns_.n_columns++;
-            columns_.feature_ids.push_back(touched_[t]);
-            start_gradients_.push_back(0.5F * (sum.negative - sum.positive));
-            n_entries += sum.count;
-            columns_.begin.push_back(n_entries);
-        }
-    }
-    columns_.rows.resize(static_cast<std::size_t>(n_entries));
-    columns_.values.resize(static_cast<std::size_t>(n_entries));
-    cursors_.assign(columns_.begin.begin(), columns_.begin.end());
-    // Pass 2: fill them. The bias column is filled by add_bias.
-    for (std::int64_t i = 0; i < n; ++i) {
-        const std::int64_t last = x.indptr[rows[i] + 1];
-        for (std::int64_t k = x.indptr[rows[i]]; k < last; ++k) {
-            const std::int32_t slot = sums_[x.indices[k]].slot;
-            if (slot < 0) continue;
-            if (slot < columns_.n_dense) {
-                columns_.dense[slot * columns_.stride + i] = x.values[k];
-            } else {
-                const std::int64_t at = cursors_[slot - columns_.n_dense]++;
-                columns_.rows[at] = static_cast<std::int32_t>(i);
-                columns_.values[at] = x.values[k];
+        if (notes_touched) {
+            for (std::int64_t k = x.indptr[rows[i]]; k < last; ++k) {
+                const float ax = a * values[k];
+                float* sum = sums + 2 * static_cast<std::int64_t>(indices[k]);
+                touched_[n_touched] = indices[k];
+                n_touched += sum[0] == 0.0F && sum[1] == 0.0F;
+                sum[std::bit_cast<std::uint32_t>(ax) >> 31] += std::fabs(ax);
+            }
+        } else {
+            for (std::int64_t k = x.indptr[rows[i]]; k < last; ++k) {
+                const float ax = a * values[k];
+                sums[2 * static_cast<std::int64_t>(indices[k]) + (std::bit_cast<std::uint32_t>(ax) >> 31)] += std::fabs(ax);
             }
         }
     }
-    for (std::size_t t = 0; t < n_touched; ++t) sums_[touched_[t]] = FeatureSum{};
+    if (!notes_touched) {
+        for (std::int32_t j = 0; j < n_features_; ++j) {
+            touched_[n_touched] = j;
+            n_touched += sums_[j].positive != 0.0F || sums_[j].negative != 0.0F;
+        }
+    }
+    n_touched_ = n_touched;
 }
 
-// Append the bias as the last dense column and make room for the dense columns, all zero but the bias.
-void NodeBuilder::add_bias(std::span<const float> signed_costs) {
+// Give a slot to every feature that may leave zero, and forget the sums.
+void NodeBuilder::choose_features() {
+    chosen_.clear();
+    chosen_gradients_.clear();
+    for (std::size_t t = 0; t < n_touched_; ++t) {
+        const std::int32_t feature = touched_[t];
+        FeatureSum& sum = sums_[feature];
+        if (!stays_zero(sum)) {
+            const float gradient = 0.5F * (sum.negative - sum.positive);
+            steepest_ = std::max(steepest_, std::fabs(gradient));
+            slots_[feature] = static_cast<std::int32_t>(chosen_.size());
+            chosen_.push_back(feature);
+            chosen_gradients_.push_back(gradient);
+        }
+        sum = FeatureSum{};
+    }
+}
+
+// Copy the entries of the chosen features, row by row, with slots for feature ids.
+void NodeBuilder::collect_entries(const CsrView& x, std::span<const std::int32_t> rows) {
+    entry_begin_.assign(1, 0);
+    counts_.assign(chosen_.size(), 0);
+    std::int64_t n_entries = 0;
+    for (const std::int32_t row : rows) {
+        const std::int64_t last = x.indptr[row + 1];
+        const auto room = static_cast<std::size_t>(n_entries + x.row_size(row) + NodeColumns::kLanes);
+        if (entry_slots_.size() < room) {
+            entry_slots_.resize(2 * room);
+            entry_values_.resize(2 * room);
+        }
+        std::int64_t k = x.indptr[row];
+        std::int32_t* out_slots = entry_slots_.data();
+        float* out_values = entry_values_.data();
+        const std::int64_t first = n_entries;
+        for (; k < last; ++k) {
+            const std::int32_t slot = slots_[x.indices[k]];
+            out_slots[n_entries] = slot;
+            out_values[n_entries] = x.values[k];
+            n_entries += slot >= 0;
+        }
+        for (std::int64_t e = first; e < n_entries; ++e) ++counts_[out_slots[e]];
+        entry_begin_.push_back(n_entries);
+    }
+}
+
+void NodeBuilder::fill_columns() {
+    const std::int64_t n = columns_.n_rows;
     const bool has_bias = bias_ != 0.0F;
+    columns_.n_dense = 0;
+    columns_of_.resize(chosen_.size());
+    for (std::size_t slot = 0; slot < chosen_.size(); ++slot) {
+        if (counts_[slot] * kDenseShare < n) continue;
+        columns_of_[slot] = columns_.n_dense++;
+        columns_.feature_ids.push_back(chosen_[slot]);
+        start_gradients_.push_back(chosen_gradients_[slot]);
+    }
+    make_dense_room(has_bias);
+    columns_.n_columns = columns_.n_dense;
+    std::int64_t n_sparse = 0;
+    for (std::size_t slot = 0; slot < chosen_.size(); ++slot) {
+        if (counts_[slot] * kDenseShare >= n) continue;
+        columns_of_[slot] = columns_.n_columns++;
+        columns_.feature_ids.push_back(chosen_[slot]);
+        start_gradients_.push_back(chosen_gradients_[slot]);
+        const std::int64_t count = counts_[slot];
+        counts_[slot] = n_sparse;  // from here on the next free place
+        n_sparse += count;
+        columns_.begin.push_back(n_sparse);
+    }
+    columns_.rows.resize(std::max(columns_.rows.size(), static_cast<std::size_t>(n_sparse)));
+    columns_.values.resize(std::max(columns_.values.size(), static_cast<std::size_t>(n_sparse)));
+    for (std::int64_t i = 0; i < n; ++i) {
+        for (std::int64_t e = entry_begin_[i]; e < entry_begin_[i + 1]; ++e) {
+            const std::int32_t slot = entry_slots_[e];
+            const std::int32_t column = columns_of_[slot];
+            if (column < columns_.n_dense) {
+                columns_.dense[column * columns_.stride + i] = entry_values_[e];
+            } else {
+                const std::int64_t at = counts_[slot]++;
+                columns_.rows[at] = static_cast<std::int32_t>(i);
+                columns_.values[at] = entry_values_[e];
+            }
+        }
+    }
+}
+
+// Append the bias, if there is one, as the last dense column and make room for all of them, zero but for the bias.
+void NodeBuilder::make_dense_room(bool has_bias) {
     columns_.n_dense += has_bias ? 1 : 0;
-    columns_.dense.assign(static_cast<std::size_t>(columns_.n_dense * columns_.stride), 0.0F);
+    const auto size = static_cast<std::size_t>(columns_.n_dense * columns_.stride);
+    if (columns_.dense.size() < size) columns_.dense.resize(size);
+    std::fill_n(columns_.dense.begin(), size, 0.0F);
     if (!has_bias) return;
     float* bias_column = columns_.dense.data() + (columns_.n_dense - 1) * columns_.stride;
-    double sum = 0.0;
-    for (std::int64_t i = 0; i < columns_.n_rows; ++i) {
-        bias_column[i] = bias_;
-        sum += signed_costs[i];
-    }
+    std::fill_n(bias_column, columns_.n_rows, bias_);
     columns_.feature_ids.push_back(n_features_);
-    start_gradients_.push_back(static_cast<float>(-0.5 * sum * bias_));
+    start_gradients_.push_back(bias_gradient_);
 }
 
 void NodeBuilder::build_dense(const DenseView& x, std::span<const std::int32_t> rows,
@@ -137,9 +218,8 @@ void NodeBuilder::build_dense(const DenseView& x, std::span<const std::int32_t> 
         columns_.feature_ids.push_back(j);
         start_gradients_.push_back(0.0F);
     }
-    add_bias(signed_costs);
+    make_dense_room(bias_ != 0.0F);
     columns_.n_columns = columns_.n_dense;
-    columns_.begin.assign(1, 0);
     // Sixteen rows at a time, so that each write fills a cache line.
     for (std::int64_t first = 0; first < n; first += kTile) {
         const float* sources[kTile];
@@ -151,7 +231,10 @@ void NodeBuilder::build_dense(const DenseView& x, std::span<const std::int32_t> 
             for (std::int64_t k = 0; k < n_tile; ++k) out[k] = sources[k][j];
         }
     }
-    for (std::int32_t j = 0; j < n_features_; ++j) start_gradients_[j] = -0.5F * columns_.dot(j, signed_costs.data());
+    for (std::int32_t j = 0; j < n_features_; ++j) {
+        start_gradients_[j] = -0.5F * columns_.dot(j, signed_costs.data());
+        steepest_ = std::max(steepest_, std::fabs(start_gradients_[j]));
+    }
 }
 
 }  // namespace longtail::tree

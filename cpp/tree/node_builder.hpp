@@ -23,8 +23,9 @@ public:
     NodeBuilder(const FeaturesView& x, float bias);
 
     // signed_costs: a_i, padded to a multiple of sixteen. any_sides: also keep features that could leave zero under
-    // another choice of signs, for further updates of w at the same node.
-    void build(std::span<const std::int32_t> rows, std::span<const float> signed_costs, bool any_sides);
+    // another choice of signs, for further updates of w at the same node. False when no feature can leave zero: then
+    // w = 0 is the solution, and columns() is not to be used.
+    bool build(std::span<const std::int32_t> rows, std::span<const float> signed_costs, bool any_sides);
 
     const NodeColumns& columns() const { return columns_; }
     std::span<const float> start_gradients() const { return start_gradients_; }
@@ -32,26 +33,42 @@ public:
     std::int32_t bias_id() const { return n_features_; }
 
 private:
+    // Sums over the node's rows of a_i x_ij, by feature j; the two signs apart.
     struct FeatureSum {
         float positive = 0.0F;
         float negative = 0.0F;
-        std::int32_t count = 0;
-        std::int32_t slot = -1;
     };
     void build_sparse(const CsrView& x, std::span<const std::int32_t> rows, std::span<const float> signed_costs);
+    void add_up(const CsrView& x, std::span<const std::int32_t> rows, std::span<const float> signed_costs);
+    void choose_features();
+    void collect_entries(const CsrView& x, std::span<const std::int32_t> rows);
+    void fill_columns();
     void build_dense(const DenseView& x, std::span<const std::int32_t> rows, std::span<const float> signed_costs);
-    void add_bias(std::span<const float> signed_costs);
-    bool stays_zero(float positive, float negative) const;
+    void make_dense_room(bool has_bias);
+    void set_bias_gradient(std::span<const float> signed_costs);
+    bool stays_zero(const FeatureSum& sum) const;
 
     FeaturesView x_;
     std::int32_t n_features_;
     float bias_;
     float any_sides_factor_ = 0.0F;  // > 0: bound |a_i x_ij| sums by this instead of the two signed sums
+    float bias_gradient_ = 0.0F;
+    float steepest_ = 0.0F;  // the largest |derivative| at w = 0
     NodeColumns columns_;
     std::vector<float> start_gradients_;
-    std::vector<FeatureSum> sums_;
-    std::vector<std::int32_t> touched_;
-    std::vector<std::int64_t> cursors_;
+
+    std::vector<FeatureSum> sums_;       // by feature, zero between nodes
+    std::vector<std::int32_t> touched_;  // features of the node, the first n_touched_
+    std::size_t n_touched_ = 0;
+    std::vector<std::int32_t> slots_;    // by feature: its place among the chosen ones, -1 for others
+    std::vector<std::int32_t> chosen_;   // chosen features, by slot
+    std::vector<float> chosen_gradients_;
+    std::vector<std::int64_t> counts_;   // entries of each slot
+    std::vector<std::int32_t> columns_of_;  // slot -> column
+    // Entries of chosen features, row by row.
+    std::vector<std::int64_t> entry_begin_;
+    std::vector<std::int32_t> entry_slots_;
+    std::vector<float> entry_values_;
 };
 
 }  // namespace longtail::tree

@@ -4,6 +4,7 @@
 #include "base/parallel_for.hpp"
 #include "base/top_k.hpp"
 #include "tree/forest.hpp"
+#include "tree/logistic.hpp"
 
 namespace longtail::tree {
 namespace {
@@ -61,8 +62,9 @@ void walk_trees(const ForestView& forest, const float* row, float scale, std::ve
     }
 }
 
-void rank_row(const ForestView& forest, const float* row, float scale, std::span<const std::int32_t> tree_ids,
-              Scratch& scratch, std::span<std::int32_t> label_ids, std::span<float> scores) {
+// Sum the leaves that the row reaches into scratch.candidates.
+void collect_candidates(const ForestView& forest, const float* row, float scale, std::span<const std::int32_t> tree_ids,
+                        Scratch& scratch) {
     scratch.nodes.clear();
     for (const std::int32_t tree_id : tree_ids) scratch.nodes.push_back(forest.tree_roots[tree_id]);
     walk_trees(forest, row, scale, scratch.nodes);
@@ -82,7 +84,36 @@ void rank_row(const ForestView& forest, const float* row, float scale, std::span
         scratch.candidates.push_back({scratch.label_scores[label_id] * share, label_id});
         scratch.label_scores[label_id] = 0.0F;
     }
-    select_top_k(scratch.candidates, label_ids, scores);
+}
+
+// Replace the best candidates' scores by eq. 8 of PfastreXML and drop the others. `scale` turns the row into the one that
+// the centres are compared with; the squared distance needs only the shared features and the two norms.
+void rerank(const TailView& tail, const float* row, float scale, std::vector<ScoredLabel>& candidates) {
+    const auto limit = static_cast<std::size_t>(tail.n_candidates);
+    if (candidates.size() > limit) {
+        std::nth_element(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(limit), candidates.end(),
+                         ranks_before);
+        candidates.resize(limit);
+    }
+    for (ScoredLabel& candidate : candidates) {
+        const std::int64_t last = tail.indptr[candidate.label_id + 1];
+        float s0 = 0.0F;
+        float s1 = 0.0F;
+        float s2 = 0.0F;
+        float s3 = 0.0F;
+        std::int64_t k = tail.indptr[candidate.label_id];
+        for (; k + 4 <= last; k += 4) {
+            s0 += tail.values[k] * row[tail.indices[k]];
+            s1 += tail.values[k + 1] * row[tail.indices[k + 1]];
+            s2 += tail.values[k + 2] * row[tail.indices[k + 2]];
+            s3 += tail.values[k + 3] * row[tail.indices[k + 3]];
+        }
+        for (; k < last; ++k) s0 += tail.values[k] * row[tail.indices[k]];
+        const float dot = scale * ((s0 + s1) + (s2 + s3) + tail.bias * tail.biases[candidate.label_id]);
+        const float squared_distance = std::max(0.0F, 1.0F - 2.0F * dot + tail.squared_norms[candidate.label_id]);
+        candidate.score = tail.alpha * std::log(candidate.score) -
+                          (1.0F - tail.alpha) * logistic_loss(-tail.gamma * squared_distance);
+    }
 }
 
 }  // namespace
@@ -94,9 +125,9 @@ float unit_scale(std::span<const float> row_values) {
 }
 
 Ranking predict_forest(const FeaturesView& x, const ForestView& forest, std::span<const std::int32_t> tree_ids,
-                       const PredictConfig& config, Control& control) {
-    const auto [n_rows, n_cols] =
-        std::visit([](const auto& view) { return std::pair{view.n_rows, view.n_cols}; }, x);
+                       const TailView* tail, const PredictConfig& config, Control& control) {
+    const std::int64_t n_rows = std::visit([](const auto& view) { return view.n_rows; }, x);
+    const std::int64_t n_cols = std::visit([](const auto& view) { return view.n_cols; }, x);
     Ranking ranking;
     const auto size = static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(config.top_k);
     ranking.label_ids.resize(size);
@@ -120,8 +151,15 @@ Ranking predict_forest(const FeaturesView& x, const ForestView& forest, std::spa
             }
             const auto at = static_cast<std::size_t>(i) * static_cast<std::size_t>(config.top_k);
             const auto width = static_cast<std::size_t>(config.top_k);
-            rank_row(forest, row, scale, tree_ids, scratch, std::span(ranking.label_ids).subspan(at, width),
-                     std::span(ranking.scores).subspan(at, width));
+            collect_candidates(forest, row, scale, tree_ids, scratch);
+            if (tail != nullptr) {
+                // The row is scaled to unit length first, if asked for, then the bias joins it and it is scaled again.
+                TailView scaled = *tail;
+                scaled.bias = tail->bias / scale;
+                rerank(scaled, row, tail_scale(values, scaled.bias), scratch.candidates);
+            }
+            select_top_k(scratch.candidates, std::span(ranking.label_ids).subspan(at, width),
+                         std::span(ranking.scores).subspan(at, width));
             if (csr != nullptr)
                 for (const std::int32_t feature : csr->row_indices(i)) scratch.row[feature] = 0.0F;
         }

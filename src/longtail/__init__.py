@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from longtail.fastxml import FastXML
     from longtail.gbdt import GBDTSparse
     from longtail.io import describe, load, save
+    from longtail.pfastrexml import PfastreXML, PfastXML
     from longtail.tagger import Tag, Tagger
     from longtail.text import TextVectorizer
     from longtail.tuning import tune
@@ -30,6 +31,8 @@ _HOMES = {
     "GBDTSparse": "longtail.gbdt",
     "LEML": "longtail.baselines",
     "FastXML": "longtail.fastxml",
+    "PfastXML": "longtail.pfastrexml",
+    "PfastreXML": "longtail.pfastrexml",
     "Popularity": "longtail.baselines",
     "Stopped": "longtail.execution",
     "Tag": "longtail.tagger",
@@ -52,6 +55,8 @@ __all__ = [
     "Explanation",
     "FastXML",
     "GBDTSparse",
+    "PfastXML",
+    "PfastreXML",
     "Popularity",
     "Stopped",
     "Tag",

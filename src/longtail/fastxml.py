@@ -36,6 +36,23 @@ _FOREST_PARTS = (
     "leaf_labels",
     "leaf_values",
 )
+_CONFIG_NAMES = (
+    "max_leaf_size",
+    "leaf_labels",
+    "precision_loss",
+    "loss_top_k",
+    "normalise",
+    "right_cost",
+    "left_cost",
+    "balanced_costs",
+    "ranking_cost",
+    "n_updates",
+    "bias",
+    "max_newton",
+    "max_passes",
+    "tolerance",
+    "seed",
+)
 _NO_INDPTR = np.zeros(1, np.int64)
 _NO_INDICES = np.zeros(0, np.int32)
 
@@ -219,8 +236,8 @@ class FastXML(XMCClassifier):
 
     def _plan(self, X: Matrix, Y: sp.csr_array) -> Plan:
         if self.unit_rows:
-            X = _with_unit_rows(X)
-        arrays = _feature_arrays(X) | {"label_indptr": Y.indptr, "label_ids": Y.indices}
+            X = with_unit_rows(X)
+        arrays = feature_arrays(X) | {"label_indptr": Y.indptr, "label_ids": Y.indices}
         if (label_weights := self._label_weights(Y)) is not None:
             arrays["label_weights"] = label_weights
         left_cost = self.separator_cost if self.left_separator_cost is None else self.left_separator_cost
@@ -271,8 +288,8 @@ class FastXML(XMCClassifier):
         ).astype(np.int32)
         for part in ("biases", "split_features", "split_weights", "leaf_labels", "leaf_values"):
             setattr(self, part + "_", np.concatenate([shard[part] for shard in shards]))
-        self.split_indptr_ = _joined_indptr([shard["split_indptr"] for shard in shards])
-        self.leaf_indptr_ = _joined_indptr([shard["leaf_indptr"] for shard in shards])
+        self.split_indptr_ = join_indptr([shard["split_indptr"] for shard in shards])
+        self.leaf_indptr_ = join_indptr([shard["leaf_indptr"] for shard in shards])
         statistics = np.stack([shard["statistics"] for shard in shards])
         self.tree_depths_, self.tree_leaf_labels_, self.tree_precision_ = np.ascontiguousarray(statistics.T)
         self.root_objectives_ = np.zeros((len(shards), self.n_updates))
@@ -290,9 +307,10 @@ class FastXML(XMCClassifier):
     def _rank(self, X: Matrix, top_k: int, tree_ids: NDArray[np.int32]) -> TopK:
         label_ids, scores = _core.predict_forest(
             X.shape[1],
-            *_feature_parts(X),
+            *feature_parts(X),
             self._forest(),
             tree_ids,
+            self._tail(),
             self.n_labels_,
             top_k,
             bool(self.unit_rows),
@@ -303,6 +321,10 @@ class FastXML(XMCClassifier):
 
     def _forest(self) -> dict[str, object]:
         return {part: getattr(self, part + "_") for part in _FOREST_PARTS}
+
+    def _tail(self) -> dict[str, object] | None:
+        """Tail classifiers that rank the trees' labels anew; FastXML has none."""
+        return None
 
     def _choose_trees(self, n_trees: int) -> NDArray[np.int32]:
         if self.tree_order == "accuracy":
@@ -336,9 +358,8 @@ class FastXML(XMCClassifier):
 def grow_one_tree(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
     """Grow the tree numbered `task_id`."""
     config = _core.TreeConfig()
-    for name, value in params.items():
-        if name not in ("n_features", "n_labels"):
-            setattr(config, name, value)
+    for name in _CONFIG_NAMES:
+        setattr(config, name, params[name])
     config.stream = task_id
     grown = _core.grow_tree(
         int(params["n_features"] or 0),
@@ -355,25 +376,25 @@ def grow_one_tree(arrays: Arrays, params: Params, task_id: int, control: _core.C
     return cast(Shard, grown)
 
 
-def _feature_parts(X: Matrix) -> tuple[Array, Array, Array]:
+def feature_parts(X: Matrix) -> tuple[Array, Array, Array]:
     """Give X as the native core takes it: CSR parts, or a dense matrix with empty indptr and indices."""
     if isinstance(X, np.ndarray):
         return _NO_INDPTR, _NO_INDICES, X
     return X.indptr, X.indices, X.data
 
 
-def _feature_arrays(X: Matrix) -> dict[str, Array]:
-    return dict(zip(("indptr", "indices", "values"), _feature_parts(X), strict=True))
+def feature_arrays(X: Matrix) -> dict[str, Array]:
+    return dict(zip(("indptr", "indices", "values"), feature_parts(X), strict=True))
 
 
-def _with_unit_rows(X: Matrix) -> Matrix:
+def with_unit_rows(X: Matrix) -> Matrix:
     if isinstance(X, np.ndarray):
         indptr = np.arange(X.shape[0] + 1, dtype=np.int64) * X.shape[1]
         return _core.unit_rows(indptr, X.reshape(-1)).reshape(X.shape)
     return csr_from_parts(_core.unit_rows(X.indptr, X.data), X.indices, X.indptr, X.shape)
 
 
-def _joined_indptr(parts: list[Array]) -> NDArray[np.int64]:
+def join_indptr(parts: list[Array]) -> NDArray[np.int64]:
     offsets = np.cumsum([0, *(part[-1] for part in parts)])
     joined = [part[1:] + offset for part, offset in zip(parts, offsets[:-1], strict=True)]
     return np.concatenate([np.zeros(1, np.int64), *joined])

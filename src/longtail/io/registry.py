@@ -27,6 +27,8 @@ HOMES: dict[str, Home] = {
     "GBDTSparse": Home("longtail.gbdt", "estimator"),
     "LEML": Home("longtail.baselines", "estimator"),
     "FastXML": Home("longtail.fastxml", "estimator"),
+    "PfastXML": Home("longtail.pfastrexml", "estimator"),
+    "PfastreXML": Home("longtail.pfastrexml", "estimator"),
     "Popularity": Home("longtail.baselines", "estimator"),
     "Tagger": Home("longtail.tagger", "tagger"),
     "TextVectorizer": Home("longtail.text", "part"),
