@@ -202,14 +202,13 @@ void bind_tree(nb::module_& m) {
         [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
            const Values& values, const Array1<std::int64_t>& row_indptr, const Array1<std::int32_t>& row_ids,
            const Array1<float>& propensities, std::int64_t first_label, std::int64_t last_label, float bias,
-           float gamma, std::int32_t n_epochs, std::uint64_t seed, Control& control) {
+           float gamma, std::int32_t max_steps, Control& control) {
             tree::TailConfig config;
             config.first_label = first_label;
             config.last_label = last_label;
             config.bias = bias;
             config.gamma = gamma;
-            config.n_epochs = n_epochs;
-            config.seed = seed;
+            config.max_steps = max_steps;
             tree::TailCentres centres;
             {
                 const nb::gil_scoped_release no_gil;
@@ -227,8 +226,8 @@ void bind_tree(nb::module_& m) {
         },
         nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("row_indptr"),
         nb::arg("row_ids"), nb::arg("propensities"), nb::arg("first_label"), nb::arg("last_label"), nb::arg("bias"),
-        nb::arg("gamma"), nb::arg("n_epochs"), nb::arg("seed"), nb::arg("control"),
-        "Learn the tail classifiers' centres of a range of labels; n_epochs 0 gives plain means.");
+        nb::arg("gamma"), nb::arg("max_steps"), nb::arg("control"),
+        "Learn the tail classifiers' centres of a range of labels; max_steps 0 gives plain means.");
 
     m.def(
         "unit_rows",

@@ -37,22 +37,15 @@ struct TailConfig {
     std::int64_t last_label = 0;
     float bias = 1.0F;
     float gamma = 30.0F;
-    std::int32_t n_epochs = 0;       // 0: plain means (eq. 7); else passes of stochastic ascent of eq. 6 from there
-    std::int32_t n_negatives = 4;    // sampled rows without the label for each row with it, in an epoch
-    float learning_rate = 0.5F;
-    std::uint64_t seed = 0;
+    std::int32_t max_steps = 0;  // 0: plain means (eq. 7); else at most so many steps of ascent of eq. 6 from there
 };
 
 // Learn the centres of the labels [first_label, last_label). label_rows: for each label, the rows that have it.
-// propensities: one p per label, used by stochastic ascent only.
+// propensities: one p per label, used by the ascent only.
 TailCentres learn_tail(const FeaturesView& x, const LabelsView& label_rows, std::span<const float> propensities,
                        const TailConfig& config, Control& control);
 
 // What makes (x, bias) a vector of length one.
 float tail_scale(std::span<const float> row_values, float bias);
-
-// The mean over rows of eq. 6 for one label, exactly: what stochastic ascent climbs. For tests.
-double tail_log_likelihood(const FeaturesView& x, const LabelsView& label_rows, std::int64_t label_id, double propensity,
-                           const TailCentres& centres, const TailConfig& config);
 
 }  // namespace longtail::tree

@@ -333,9 +333,10 @@ class FastXML(XMCClassifier):
         return np.arange(n_trees, dtype=np.int32)
 
     def _contributions(self, x_row: Matrix, label_id: int) -> Contributions | None:
+        return self._path_contributions(x_row, label_id)
+
+    def _path_contributions(self, x_row: Matrix, label_id: int) -> Contributions:
         """Share what each decision adds among the features that take part in it; what b decides goes to the bias."""
-        if type(self)._top_k is not FastXML._top_k:  # a subclass that ranks by more than its leaves
-            return None
         row = sp.csr_array(x_row)
         dense = np.zeros(self.n_features_in_, dtype=np.float32)
         dense[row.indices] = row.data

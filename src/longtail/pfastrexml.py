@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._arrays import ArraySpec
-from longtail._matrices import Matrix
+from longtail._contributions import Contributions
+from longtail._matrices import Matrix, canonical_csr
 from longtail._rules import Choice, Int, Real
 from longtail.execution import Arrays, Params, Plan, Run, Shard
-from longtail.fastxml import FastXML, grow_one_tree, join_indptr
+from longtail.fastxml import FastXML, grow_one_tree, join_indptr, with_unit_rows
 from longtail.propensity import PropensityModel
 
 _LABELS_PER_TASK = 256
-_MLE_EPOCHS = 5
+_MLE_STEPS = 100
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -41,7 +42,8 @@ class PfastXML(FastXML):
 
     Attributes
     ----------
-    Those of :class:`FastXML`. Leaf values, and so scores, are shares times 1/p: they may exceed one.
+    Those of :class:`FastXML`. Leaf values, and so scores, are shares times 1/p: they may exceed one. ``predict``
+    decides by the shares themselves.
 
     Examples
     --------
@@ -60,10 +62,20 @@ class PfastXML(FastXML):
         return (1 / self._propensities(Y)).astype(np.float32)
 
     def _propensities(self, Y: sp.csr_array) -> NDArray[np.float64]:
-        counts = np.bincount(Y.indices, minlength=Y.shape[1])
+        return self._propensities_of(np.bincount(Y.indices, minlength=Y.shape[1]), Y.shape[0])
+
+    def _propensities_of(self, label_counts: NDArray[np.int64], n_rows: int) -> NDArray[np.float64]:
         # The model is meant for N > e rows; below, C would be negative and a "propensity" above one.
-        model = PropensityModel(self.propensity_a, self.propensity_b)
-        return model.from_counts(counts, max(Y.shape[0], 3))
+        return PropensityModel(self.propensity_a, self.propensity_b).from_counts(label_counts, max(n_rows, 3))
+
+    def _labels_above(self, X: Matrix) -> sp.csr_array:
+        """Decide by the labels' plain shares, as FastXML does: weighted ones may exceed one for rare labels."""
+        plain = FastXML(unit_rows=self.unit_rows, n_jobs=self.n_jobs)
+        for name in (*FastXML._state, "n_features_in_", "n_labels_", "y_dtype_"):
+            setattr(plain, name, getattr(self, name))
+        propensities = self._propensities_of(self.label_counts_, self.n_rows_)
+        plain.leaf_values_ = (self.leaf_values_ * propensities[self.leaf_labels_]).astype(np.float32)
+        return plain._labels_above(X)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -82,7 +94,7 @@ class PfastreXML(PfastXML):
         rare labels.
     tail : {"centroid", "mle"}, default "centroid"
         Plain means of the labels' rows (equation 7), or centres that maximise the likelihood of the observed labels
-        (equation 6) by stochastic gradient ascent from there.
+        (equation 6), by gradient ascent from there; slower, and seldom better.
     n_candidates : int, default 1000
         At most so many labels of a row, the trees' best, are ranked anew.
 
@@ -142,7 +154,7 @@ class PfastreXML(PfastXML):
         params = {
             "n_trees": int(self.n_trees),
             "gamma": float(self.gamma),
-            "n_epochs": _MLE_EPOCHS if self.tail == "mle" else 0,
+            "max_steps": _MLE_STEPS if self.tail == "mle" else 0,
         }
         return replace(
             trees,
@@ -172,6 +184,24 @@ class PfastreXML(PfastXML):
             "alpha": float(self.alpha),
             "n_candidates": int(self.n_candidates),
         }
+
+    def _contributions(self, x_row: Matrix, label_id: int) -> Contributions:
+        """Share the score as its slope at this row does: the trees' part by their paths, the centre's by x·μ."""
+        trees = self._path_contributions(x_row, label_id)
+        if trees.score <= 0:  # the trees do not propose the label
+            return trees._replace(values=np.zeros(len(trees.values)), bias=0.0, score=0.0)
+        row = sp.csr_array(with_unit_rows(canonical_csr(sp.csr_array(x_row))) if self.unit_rows else x_row)
+        scale = 1 / np.sqrt(np.square(row.data, dtype=np.float64).sum() + self.bias**2 or 1)
+        part = slice(int(self.centre_indptr_[label_id]), int(self.centre_indptr_[label_id + 1]))
+        centre = np.zeros(self.n_features_in_)
+        centre[self.centre_indices_[part]] = self.centre_values_[part]
+        shared = scale * row.data * centre[row.indices]
+        dot = shared.sum() + scale * self.bias * float(self.centre_biases_[label_id])
+        exponent = self.gamma * max(0.0, 1 - 2 * dot + float(self.centre_norms_[label_id]))
+        score = self.alpha * np.log(trees.score) - (1 - self.alpha) * np.logaddexp(0, exponent)
+        slope = (1 - self.alpha) * self.gamma * 2 / (1 + np.exp(-exponent))
+        values = self.alpha * trees.values / trees.score + slope * shared
+        return Contributions(row.indices, values, float(score - values.sum()), float(score), exact=False)
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -206,8 +236,7 @@ def grow_or_learn(arrays: Arrays, params: Params, task_id: int, control: _core.C
         min(first + _LABELS_PER_TASK, int(params["n_labels"] or 0)),
         float(params["bias"] or 0),
         float(params["gamma"] or 0),
-        int(params["n_epochs"] or 0),
-        int(params["seed"] or 0),
+        int(params["max_steps"] or 0),
         control,
     )
     return cast(Shard, centres)
