@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := CMakeLists.txt pyproject.toml $(shell find cpp -name '*.[ch]pp' -not -path 'cpp/tests/*' -not -path 'cpp/fuzz/*')
 
-.PHONY: help build demo test lint types layers stub-check cli-docs python-test cpp-test asan bench clean
+.PHONY: help build demo test lint types layers stub-check cli-docs python-test cpp-test asan bench benchmark-docs docs wheel clean
 
 help:
 	@echo "make demo   build, train on the shipped sample, evaluate, tag a sentence"
@@ -71,6 +71,22 @@ DATA ?= $(or $(LONGTAIL_DATA),../shared/data)
 bench: $(VENV)/.built
 	$(BIN)/longtail bench benchmarks/matrix.toml --results benchmarks/results/systems.jsonl --data-folder $(DATA) \
 	    $(if $(PEERS_PYTHON),--peers-python $(PEERS_PYTHON),--peers-folder .venv-peers) $(BENCH)
+
+# docs/benchmarks.md, its plots and the README's table are written from benchmarks/results; a test tells when they are old.
+benchmark-docs: $(VENV)/.built
+	$(BIN)/python scripts/write_benchmarks.py
+
+# The documentation as a site, in site/; any dead link or unknown name is an error.
+docs: .venv-docs/.ready
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+.venv-docs/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -c "import tomllib,subprocess,sys; e=tomllib.load(open('pyproject.toml','rb'))['project']['optional-dependencies']; subprocess.check_call([sys.executable,'-m','pip','install','-q',*e['docs']])"
+	@touch $@
+
+# A wheel as users get it: built, repaired, installed into an empty environment, tested from outside of this folder.
+wheel:
+	scripts/check-wheel $(PYTHON)
 
 clean:
 	rm -rf $(VENV) build

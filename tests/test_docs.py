@@ -1,0 +1,68 @@
+"""The guide runs as it stands, and the pages that are written from results are fresh."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+_SHELL = """set -euo pipefail -m
+stop() { jobs -p | xargs -r kill; wait; }
+trap stop EXIT
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.skipif(not shutil.which("curl") or os.name == "nt", reason="the guide's shell blocks need bash and curl")
+def test_every_block_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fastapi", reason="the guide serves a model")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    port = free_port()
+    text = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```(python|sh)\n(.*?)```", text, flags=re.DOTALL)
+    assert {kind for kind, _ in blocks} == {"python", "sh"}
+    assert len(blocks) == text.count("```") // 2, "a block of another kind would not be run"
+    names: dict[str, Any] = {}
+    answers = []
+    for kind, block in blocks:
+        if kind == "python":
+            exec(compile(block, "guide.md", "exec"), names)
+            continue
+        lines = [line for line in block.splitlines() if not line.startswith("pip ")]  # it is installed
+        script = "\n".join(lines).replace("localhost:8000", f"127.0.0.1:{port}")
+        script = script.replace("longtail serve", f"longtail serve --port {port}")
+        done = subprocess.run(["bash", "-c", _SHELL + script], capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
+        answers.append(done.stdout)
+    assert "network::server" in answers[1]
+    assert '"labels":' in answers[-1].replace(" ", "")
+
+
+def test_benchmark_page_and_readme_table_come_from_the_results() -> None:
+    script = ROOT / "scripts" / "write_benchmarks.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_page_is_in_the_navigation_and_its_links_lead_somewhere() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        assert f": {page.name}\n" in nav + "\n", f"{page.name} is in no menu of mkdocs.yml"
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
