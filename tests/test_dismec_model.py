@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import longtail as lt
 from longtail.dismec import training
+from longtail.dismec.index import merge_shards
 from longtail.dismec.label_tree import label_tree
 from tests.dismec_twin import random_problem
 
@@ -166,6 +167,54 @@ def test_a_saved_model_predicts_the_same(data, tmp_path, weight_type):
     lt.save(model, tmp_path / "model")
     loaded = lt.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict_top_k(X).scores, model.predict_top_k(X).scores)
+
+
+@pytest.mark.parametrize("weight_type", ["float32", "int8"])
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.9])  # of the labels that use a feature: listed, mixed and masked
+def test_rows_predicted_one_by_one_and_in_blocks_agree_to_the_last_bit_and_with_a_product(share, weight_type):
+    random = np.random.default_rng(5)
+    n_features, n_labels = 40, 203
+    W = random.standard_normal((n_features, n_labels)) * (random.random((n_features, n_labels)) < share)
+    X = sp.csr_array(random.standard_normal((600, n_features)) * (random.random((600, n_features)) < 0.4), dtype="f4")
+    model = fitted_with(W.astype(np.float32), random.standard_normal(n_labels).astype(np.float32), weight_type)
+    model.remove_labels([11, 202])
+    for rows in (X, X.toarray()):
+        blocks = model.predict_top_k(rows, top_k=7)
+        single = [model.predict_top_k(rows[[i]], top_k=7) for i in range(60)]
+        np.testing.assert_array_equal(blocks.label_ids[:60], np.vstack([top.label_ids for top in single]))
+        np.testing.assert_array_equal(blocks.scores[:60], np.vstack([top.scores for top in single]))
+        scores = dense_scores(model, X.astype(np.float64))
+        scores[:, [11, 202]] = -np.inf
+        np.testing.assert_allclose(blocks.scores, -np.sort(-scores, axis=1)[:, :7], rtol=1e-4, atol=1e-4)
+        chosen = np.take_along_axis(scores, blocks.label_ids.astype(np.int64), axis=1)
+        np.testing.assert_allclose(chosen, blocks.scores, rtol=1e-4, atol=1e-4)
+
+
+def test_masks_follow_the_index_when_labels_come_and_go():
+    random = np.random.default_rng(6)
+    X = random.standard_normal((300, 12)).astype(np.float32)
+    Y = (random.random((300, 20)) < 0.2).astype(np.int8)
+    model = lt.DiSMEC(n_jobs=1).fit(X, Y)
+    model.predict_top_k(X[:1])  # makes the masks of twenty labels
+    model.add_labels(X, Y[:, :3])
+    few, many = model.predict_top_k(X[:5], top_k=23), model.predict_top_k(X, top_k=23)
+    np.testing.assert_array_equal(few.label_ids, many.label_ids[:5])
+    np.testing.assert_array_equal(few.scores, many.scores[:5])
+
+
+def fitted_with(W, biases, weight_type):
+    """Give a model these weights: n_features × n_labels."""
+    X = np.zeros((2, W.shape[0]), dtype=np.float32)
+    X[0, 0] = 1
+    model = lt.DiSMEC(n_jobs=1, weight_type=weight_type).fit(X, np.eye(2, W.shape[1], dtype=np.int8))
+    by_label = sp.csr_array(W.T)
+    shard = {"weights": by_label.data, "feature_ids": by_label.indices, "indptr": by_label.indptr.astype(np.int64)}
+    shard["biases"] = biases
+    labels = [np.arange(W.shape[1])]
+    model._set_index(merge_shards([shard], labels, *W.shape, int8=weight_type == "int8"))
+    model.label_counts_ = np.ones(W.shape[1], dtype=np.int64)
+    model._check_state()
+    return model
 
 
 def test_the_label_tree_is_the_minimum_spanning_tree():

@@ -205,10 +205,12 @@ void bind_prediction(nb::module_& m) {
         [](const LinearRows& rows, std::int64_t n_labels, const Array1<std::int64_t>& indptr,
            const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& weights,
            const std::optional<Array1<std::int8_t>>& codes, const std::optional<Array1<float>>& scales,
-           const Array1<float>& biases, const Array1<std::int64_t>& counts, std::int64_t top_k, int n_threads,
-           Control& control) {
+           const Array1<float>& biases, const Array1<std::int64_t>& counts,
+           const std::optional<std::pair<Array1<std::int32_t>, Array1<std::uint16_t>>>& masks, std::int64_t top_k,
+           int n_threads, Control& control) {
             linear::TopLabels top;
-            const auto index = as_index(n_labels, indptr, label_ids, weights, codes, scales, biases, counts);
+            auto index = as_index(n_labels, indptr, label_ids, weights, codes, scales, biases, counts);
+            if (masks) index.masks = {as_span(masks->first), as_span(masks->second)};
             {
                 const nb::gil_scoped_release no_gil;
                 top = std::visit(
@@ -220,9 +222,21 @@ void bind_prediction(nb::module_& m) {
                                   to_numpy(std::move(top.scores), {n_rows, static_cast<std::size_t>(top_k)}));
         },
         nb::arg("rows"), nb::arg("n_labels"), nb::arg("indptr"), nb::arg("label_ids"), nb::arg("weights").none(),
-        nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("biases"), nb::arg("counts"), nb::arg("top_k"),
-        nb::arg("n_threads"), nb::arg("control"),
+        nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("biases"), nb::arg("counts"),
+        nb::arg("masks").none(), nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
         "The exact top_k labels of every row: label ids (-1 padded) and scores.");
+    m.def(
+        "label_masks",
+        [](const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& label_ids, std::int64_t n_labels) {
+            linear::LabelMasks masks;
+            {
+                const nb::gil_scoped_release no_gil;
+                masks = linear::make_label_masks(as_span(indptr), as_span(label_ids), n_labels);
+            }
+            return std::make_pair(to_numpy(std::move(masks.places)), to_numpy(std::move(masks.masks)));
+        },
+        nb::arg("indptr"), nb::arg("label_ids"), nb::arg("n_labels"),
+        "Bits of the labels of each frequent feature, which make predict_ova faster for few rows.");
     m.def(
         "check_ova_index",
         [](std::int64_t n_features, std::int64_t n_labels, const Array1<std::int64_t>& indptr,

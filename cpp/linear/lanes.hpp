@@ -13,13 +13,20 @@
 #endif
 
 // Lanes never cross a module's border, so that it does not matter which registers would carry them there.
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__GNUC__)
 #pragma GCC diagnostic ignored "-Wpsabi"
 #endif
 
 namespace longtail::linear {
 
 constexpr int kLanes = 16;
+#if defined(__AVX512F__)
+constexpr int kLaneRegisters = 1;
+#elif defined(__AVX__)
+constexpr int kLaneRegisters = 2;
+#else
+constexpr int kLaneRegisters = 4;
+#endif
 using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 using LaneMask = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
 

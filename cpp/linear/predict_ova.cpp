@@ -1,13 +1,14 @@
 #include "linear/predict_ova.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <bit>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
 #include "base/aligned.hpp"
 #include "base/parallel_for.hpp"
-#include "base/top_k.hpp"
+#include "linear/best_labels.hpp"
 #include "linear/lanes.hpp"
 #include "linear/rows.hpp"
 
@@ -15,77 +16,153 @@ namespace longtail::linear {
 
 namespace {
 
-constexpr std::int64_t kRowsPerTask = 64;
-constexpr float kNever = -std::numeric_limits<float>::infinity();
+constexpr std::int64_t kRowsPerCheck = 64;
+constexpr std::int64_t kMaxRowsPerTask = 4096;
+constexpr int kBlocks = 4;
+constexpr std::int64_t kWidth = kBlocks * kLanes;
 
-// Scores of all labels for one row, in memory that is padded to whole lanes with labels that never win.
-class Scorer {
+// What decides between the two ways, in units of one weight added to one label's score (about half a nanosecond).
+constexpr double kCostOfLanes = kLaneRegisters;  // sixteen weights of a dense block times a value
+constexpr double kCostOfMask = 4.0;              // sixteen labels of a feature with masks
+constexpr double kCostOfFilling = 4.0;           // one weight into a dense block
+constexpr double kCostOfClearing = 1.0;          // sixteen zeros of a dense block
+
+// Both ways add up a label's score in the order of the row's features, one sum a label: their results are the same
+// to the last bit, and a row's labels do not depend on its batch.
+class Scores {
 public:
-    explicit Scorer(const OvaIndex& index) : index_(index) {
-        n_padded_ = (index.n_labels + kLanes - 1) / kLanes * kLanes;
-        scores_.assign(static_cast<std::size_t>(n_padded_), 0.0F);
+    explicit Scores(const OvaIndex& index) : index_(index), n_padded_((index.n_labels + kWidth - 1) / kWidth * kWidth) {
+        first_.assign(static_cast<std::size_t>(n_padded_), kNeverBest);
+        for (std::int64_t label = 0; label < index.n_labels; ++label)
+            if (index.counts[label] > 0) first_[label] = index.biases[label] + 0.0F;  // no negative zero
+        if (!is_coded()) return;
+        scales_.assign(static_cast<std::size_t>(n_padded_), 0.0F);
+        std::copy(index.scales.begin(), index.scales.end(), scales_.begin());
     }
 
-    template <class Rows>
-    void score(const Rows& rows, std::int64_t row, const AlignedVector<float>& first_scores) {
-        const bool coded = !index_.scales.empty();  // not by the weights: pruning may leave none
-        if (coded)
-            std::fill(scores_.begin(), scores_.end(), 0.0F);
+    bool is_coded() const { return !index_.scales.empty(); }  // not by the weights: pruning may leave none
+    std::int64_t n_padded() const { return n_padded_; }
+    const AlignedVector<float>& first() const { return first_; }
+
+    // What the sums of sixteen labels begin with.
+    void begin(std::int64_t label, Lanes& sums) const {
+        if (is_coded())
+            sums = Lanes{};
         else
-            std::copy(first_scores.begin(), first_scores.end(), scores_.begin());
-        float* const scores = scores_.data();
-        const std::int32_t* const label_ids = index_.label_ids.data();
-        rows.for_each(row, [&](std::int32_t feature, float value) {
-            if (value == 0.0F) return;
-            const std::int64_t first = index_.indptr[feature];
-            const std::int64_t last = index_.indptr[feature + 1];
-            if (coded)
-                add(index_.codes.data(), label_ids, first, last, value, scores);
-            else
-                add(index_.weights.data(), label_ids, first, last, value, scores);
-        });
-        if (!coded) return;
-        for (std::int64_t label = 0; label < index_.n_labels; ++label)
-            scores_[label] = first_scores[label] + scores_[label] * index_.scales[label];
-        std::fill(scores_.begin() + index_.n_labels, scores_.end(), kNever);
+            load(sums, first_.data() + label);
     }
-
-    void select(std::span<std::int32_t> label_ids, std::span<float> scores) {
-        best_.clear();
-        const std::size_t top_k = label_ids.size();
-        float worst = kNever;  // of the best so far, once there are top_k
-        for (std::int64_t label = 0; label < n_padded_; label += kLanes) {
-            Lanes block;
-            load(block, scores_.data() + label);
-            std::uint32_t above = bits_greater(block, Lanes{} + worst);
-            for (; above != 0; above &= above - 1) {
-                const int lane = std::countr_zero(above);
-                const ScoredLabel found{block[lane], static_cast<std::int32_t>(label) + lane};
-                if (best_.size() == top_k && !(found.score > worst)) continue;  // raised meanwhile
-                best_.push_back(found);
-                std::push_heap(best_.begin(), best_.end(), ranks_before);  // the worst in front
-                if (best_.size() > top_k) {
-                    std::pop_heap(best_.begin(), best_.end(), ranks_before);
-                    best_.pop_back();
-                }
-                if (best_.size() == top_k) worst = best_.front().score;
-            }
-        }
-        select_top_k(best_, label_ids, scores);
+    // Turn the sums into scores.
+    void finish(std::int64_t label, Lanes& sums) const {
+        if (!is_coded()) return;
+        Lanes scale;
+        Lanes first;
+        load(scale, scales_.data() + label);
+        load(first, first_.data() + label);
+        sums = first + sums * scale;
     }
 
 private:
+    const OvaIndex& index_;
+    std::int64_t n_padded_;  // with labels that never win
+    AlignedVector<float> first_;
+    AlignedVector<float> scales_;
+};
+
+// For few rows: each feature of the row adds its list of weights to the scores of all labels.
+class RowScorer {
+public:
+    RowScorer(const OvaIndex& index, const Scores& scores)
+        : index_(index), scores_(scores), sums_(static_cast<std::size_t>(scores.n_padded())) {}
+
+    template <class Rows>
+    void predict(const Rows& rows, std::int64_t row, std::span<std::int32_t> label_ids, std::span<float> scores) {
+        if (scores_.is_coded()) {
+            std::fill(sums_.begin(), sums_.end(), 0.0F);
+            add_row(rows, row, index_.codes.data());
+        } else {
+            std::copy(scores_.first().begin(), scores_.first().end(), sums_.begin());
+            add_row(rows, row, index_.weights.data());
+        }
+        best_.clear();
+        for (std::int64_t label = 0; label < scores_.n_padded(); label += kLanes) {
+            Lanes sums;
+            load(sums, sums_.data() + label);
+            scores_.finish(label, sums);
+            best_.offer(sums, label, label_ids.size());
+        }
+        best_.write(label_ids, scores);
+    }
+
+private:
+    template <class Rows, class Weight>
+    void add_row(const Rows& rows, std::int64_t row, const Weight* weights) {
+        std::int32_t feature_before = -1;
+        float value_before = 0.0F;
+        // One feature behind, so that the next one's weights are on their way.
+        rows.for_each(row, [&](std::int32_t feature, float value) {
+            if (value == 0.0F) return;
+            if (feature_before >= 0) add_feature(feature_before, value_before, weights, feature);
+            feature_before = feature;
+            value_before = value;
+        });
+        if (feature_before >= 0) add_feature(feature_before, value_before, weights, feature_before);
+    }
+
     template <class Weight>
-    static void add(const Weight* weights, const std::int32_t* label_ids, std::int64_t first, std::int64_t last,
-                    float value, float* scores) {
+    void add_feature(std::int32_t feature, float value, const Weight* weights, std::int32_t next_feature) {
+        const std::int64_t first = index_.indptr[feature];
+        const std::int64_t last = index_.indptr[feature + 1];
+#if defined(__AVX512F__)
+        if (!index_.masks.places.empty() && index_.masks.places[feature] >= 0) {
+            add_masked(feature, value, weights + first, weights + index_.indptr[next_feature]);
+            return;
+        }
+#endif
+        (void)next_feature;
+        add_listed(weights, first, last, value);
+    }
+
+#if defined(__AVX512F__)
+    static Lanes spread(std::uint16_t mask, const float* weights) {
+        return reinterpret_cast<Lanes>(_mm512_maskz_expandloadu_ps(mask, weights));
+    }
+    static Lanes spread(std::uint16_t mask, const std::int8_t* codes) {
+        const auto n_codes = static_cast<unsigned>(std::popcount(mask));
+        const __m128i bytes = _mm_maskz_loadu_epi8(static_cast<__mmask16>((1U << n_codes) - 1U), codes);
+        constexpr __mmask16 kAll = 0xFFFF;  // GCC 12 warns of its own header where no mask is given
+        const __m512 packed = _mm512_maskz_cvtepi32_ps(kAll, _mm512_maskz_cvtepi8_epi32(kAll, bytes));
+        return reinterpret_cast<Lanes>(_mm512_maskz_expand_ps(mask, packed));
+    }
+
+    template <class Weight>
+    void add_masked(std::int32_t feature, float value, const Weight* weights, const Weight* next_weights) {
+        constexpr std::int64_t kAhead = 64 / sizeof(Weight);
+        const std::int64_t width = (index_.n_labels + kLanes - 1) / kLanes;
+        const std::uint16_t* const masks = index_.masks.masks.data() + index_.masks.places[feature] * width;
+        float* sums = sums_.data();
+        for (std::int64_t at = 0; at < width; ++at, sums += kLanes) {
+            if (at % 2 == 0) __builtin_prefetch(next_weights + at / 2 * kAhead);
+            Lanes lanes;
+            load(lanes, sums);
+            lanes += value * spread(masks[at], weights);
+            std::memcpy(sums, &lanes, sizeof(lanes));
+            weights += std::popcount(masks[at]);
+        }
+    }
+#endif
+
+    template <class Weight>
+    void add_listed(const Weight* weights, std::int64_t first, std::int64_t last, float value) {
+        const std::int32_t* const label_ids = index_.label_ids.data();
+        float* const sums = sums_.data();
         std::int64_t i = first;
         // Four at a time: the labels of a feature are distinct, which the compiler cannot know.
         for (; i + 4 <= last; i += 4) {
             keep_scalar(i);
-            float* const at0 = scores + label_ids[i];
-            float* const at1 = scores + label_ids[i + 1];
-            float* const at2 = scores + label_ids[i + 2];
-            float* const at3 = scores + label_ids[i + 3];
+            float* const at0 = sums + label_ids[i];
+            float* const at1 = sums + label_ids[i + 1];
+            float* const at2 = sums + label_ids[i + 2];
+            float* const at3 = sums + label_ids[i + 3];
             const float sum0 = *at0 + value * static_cast<float>(weights[i]);
             const float sum1 = *at1 + value * static_cast<float>(weights[i + 1]);
             const float sum2 = *at2 + value * static_cast<float>(weights[i + 2]);
@@ -95,34 +172,123 @@ private:
             *at2 = sum2;
             *at3 = sum3;
         }
-        for (; i < last; ++i) scores[label_ids[i]] += value * static_cast<float>(weights[i]);
+        for (; i < last; ++i) sums[label_ids[i]] += value * static_cast<float>(weights[i]);
     }
 
     const OvaIndex& index_;
-    std::int64_t n_padded_;
-    AlignedVector<float> scores_;
-    std::vector<ScoredLabel> best_;
+    const Scores& scores_;
+    AlignedVector<float> sums_;
+    BestLabels best_;
 };
+
+// For many rows: the weights of 64 labels at a time are laid out densely, where they stay in the cache while all rows
+// pass; sums stay in registers. Costs n_features × 64 floats of memory, and reads the index once for all rows.
+class BlockScorer {
+public:
+    BlockScorer(const OvaIndex& index, const Scores& scores) : index_(index), scores_(scores) {}
+
+    template <class Rows>
+    void predict(const Rows& rows, std::int64_t first_row, std::int64_t last_row, std::size_t top_k, TopLabels& out,
+                 Control& control) {
+        cursors_.assign(index_.indptr.begin(), index_.indptr.end() - 1);
+        block_.resize(static_cast<std::size_t>(rows.n_features() * kBlocks));
+        best_.resize(static_cast<std::size_t>(last_row - first_row));
+        for (BestLabels& best : best_) best.clear();
+        for (std::int64_t first_label = 0; first_label < index_.n_labels; first_label += kWidth) {
+            if (scores_.is_coded())
+                fill(first_label, index_.codes.data());
+            else
+                fill(first_label, index_.weights.data());
+            for (std::int64_t row = first_row; row < last_row; ++row) {
+                if (row % kRowsPerCheck == 0) control.throw_if_stopped();
+                offer(rows, row, first_label, top_k, best_[static_cast<std::size_t>(row - first_row)]);
+            }
+        }
+        for (std::int64_t row = first_row; row < last_row; ++row)
+            best_[static_cast<std::size_t>(row - first_row)].write(
+                std::span(out.label_ids).subspan(static_cast<std::size_t>(row) * top_k, top_k),
+                std::span(out.scores).subspan(static_cast<std::size_t>(row) * top_k, top_k));
+    }
+
+private:
+    template <class Weight>
+    void fill(std::int64_t first_label, const Weight* weights) {
+        std::fill(block_.begin(), block_.end(), Lanes{});
+        float* places = reinterpret_cast<float*>(block_.data()) - first_label;
+        for (std::size_t feature = 0; feature < cursors_.size(); ++feature, places += kWidth) {
+            std::int64_t i = cursors_[feature];
+            const std::int64_t last = index_.indptr[feature + 1];
+            for (; i < last && index_.label_ids[i] < first_label + kWidth; ++i)
+                places[index_.label_ids[i]] = static_cast<float>(weights[i]);
+            cursors_[feature] = i;
+        }
+    }
+
+    template <class Rows>
+    void offer(const Rows& rows, std::int64_t row, std::int64_t first_label, std::size_t top_k, BestLabels& best) const {
+        Lanes sums[kBlocks];
+        for (int part = 0; part < kBlocks; ++part) scores_.begin(first_label + part * kLanes, sums[part]);
+        const Lanes* const block = block_.data();
+        rows.for_each(row, [&](std::int32_t feature, float value) {
+            const Lanes* const weights = block + static_cast<std::int64_t>(feature) * kBlocks;
+            for (int part = 0; part < kBlocks; ++part) sums[part] += value * weights[part];
+        });
+        for (int part = 0; part < kBlocks; ++part) {
+            scores_.finish(first_label + part * kLanes, sums[part]);
+            best.offer(sums[part], first_label + part * kLanes, top_k);
+        }
+    }
+
+    const OvaIndex& index_;
+    const Scores& scores_;
+    std::vector<std::int64_t> cursors_;  // of each feature: its first weight that is not yet used
+    AlignedVector<Lanes> block_;
+    std::vector<BestLabels> best_;
+};
+
+// Whether dense blocks are cheaper for this many rows.
+template <class Rows>
+bool prefers_blocks(const OvaIndex& index, const Scores& scores, const Rows& rows, std::int64_t n_batches) {
+    const double n_lanes = static_cast<double>(scores.n_padded() / kLanes);
+    double one_by_one = 0.0;
+    double n_values = 0.0;
+    for (std::int64_t row = 0; row < rows.n_rows(); ++row)
+        rows.for_each(row, [&](std::int32_t feature, float) {
+            const bool has_mask = !index.masks.places.empty() && index.masks.places[feature] >= 0;
+            one_by_one += has_mask ? kCostOfMask * n_lanes
+                                   : static_cast<double>(index.indptr[feature + 1] - index.indptr[feature]);
+            n_values += 1.0;
+        });
+    const double filling = kCostOfFilling * static_cast<double>(index.indptr.back()) +
+                           kCostOfClearing * n_lanes * static_cast<double>(rows.n_features());
+    return static_cast<double>(n_batches) * filling + kCostOfLanes * n_lanes * n_values < one_by_one;
+}
 
 template <class Rows>
 TopLabels predict(const OvaIndex& index, const Rows& rows, std::int64_t top_k, int n_threads, Control& control) {
     TopLabels out;
     out.label_ids.resize(static_cast<std::size_t>(rows.n_rows() * top_k));
     out.scores.resize(out.label_ids.size());
-    const std::int64_t n_padded = (index.n_labels + kLanes - 1) / kLanes * kLanes;
-    AlignedVector<float> first_scores(static_cast<std::size_t>(n_padded), kNever);
-    for (std::int64_t label = 0; label < index.n_labels; ++label)
-        if (index.counts[label] > 0) first_scores[label] = index.biases[label];
-    const std::int64_t n_tasks = (rows.n_rows() + kRowsPerTask - 1) / kRowsPerTask;
-    std::vector<Scorer> scorers(static_cast<std::size_t>(n_threads), Scorer(index));
-    parallel_for(n_tasks, n_threads, control, [&](std::int64_t task, int worker) {
-        Scorer& scorer = scorers[worker];
-        const std::int64_t last = std::min(rows.n_rows(), (task + 1) * kRowsPerTask);
-        for (std::int64_t row = task * kRowsPerTask; row < last; ++row) {
+    const Scores scores(index);
+    const std::int64_t n_rows = rows.n_rows();
+    const std::int64_t rows_per_task = std::clamp<std::int64_t>((n_rows + n_threads - 1) / n_threads, 1, kMaxRowsPerTask);
+    const std::int64_t n_tasks = (n_rows + rows_per_task - 1) / rows_per_task;
+    if (prefers_blocks(index, scores, rows, n_tasks)) {
+        std::vector<BlockScorer> scorers(static_cast<std::size_t>(n_threads), BlockScorer(index, scores));
+        parallel_for(n_tasks, n_threads, control, [&](std::int64_t task, int worker) {
+            const std::int64_t first_row = task * rows_per_task;
+            scorers[worker].predict(rows, first_row, std::min(n_rows, first_row + rows_per_task),
+                                    static_cast<std::size_t>(top_k), out, control);
+        });
+        return out;
+    }
+    std::vector<RowScorer> scorers(static_cast<std::size_t>(n_threads), RowScorer(index, scores));
+    parallel_for((n_rows + kRowsPerCheck - 1) / kRowsPerCheck, n_threads, control, [&](std::int64_t task, int worker) {
+        const std::int64_t last_row = std::min(n_rows, (task + 1) * kRowsPerCheck);
+        for (std::int64_t row = task * kRowsPerCheck; row < last_row; ++row) {
             control.throw_if_stopped();
-            scorer.score(rows, row, first_scores);
-            scorer.select(std::span(out.label_ids).subspan(row * top_k, top_k),
-                          std::span(out.scores).subspan(row * top_k, top_k));
+            scorers[worker].predict(rows, row, std::span(out.label_ids).subspan(row * top_k, top_k),
+                                    std::span(out.scores).subspan(row * top_k, top_k));
         }
     });
     return out;

@@ -6,6 +6,7 @@
 
 #include "base/control.hpp"
 #include "base/views.hpp"
+#include "linear/label_masks.hpp"
 
 namespace longtail::linear {
 
@@ -20,6 +21,7 @@ struct OvaIndex {
     std::span<const float> scales;          // one per label, with codes
     std::span<const float> biases;          // one per label
     std::span<const std::int64_t> counts;   // labels with a count of 0 are never predicted
+    LabelMasksView masks = {};              // of this index, or empty: the answer is the same, a row takes longer
 };
 
 struct TopLabels {

@@ -223,7 +223,7 @@ TEST_CASE("an index from a file is refused unless it is one") {
     const std::vector<float> weights{1.0F, 2.0F, 3.0F};
     const std::vector<float> biases{0.0F, 0.5F};
     const std::vector<std::int64_t> counts{1, 1};
-    OvaIndex index{2, indptr, label_ids, weights, {}, {}, biases, counts};
+    OvaIndex index{2, indptr, label_ids, weights, {}, {}, biases, counts, {}};
     CHECK_NOTHROW(check_index(index, 2));
     CHECK_THROWS_AS(check_index(index, 3), std::invalid_argument);
     label_ids[1] = 0;

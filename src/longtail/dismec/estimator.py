@@ -25,6 +25,7 @@ from longtail.dismec import touched, training
 from longtail.dismec.estimate import Estimate, probe
 from longtail.dismec.index import WeightIndex, append_labels, drop_labels, merge_shards
 from longtail.dismec.label_tree import label_tree
+from longtail.dismec.masks import label_masks
 from longtail.execution import Executor, Run, Shard
 from longtail.propensity import PropensityModel
 
@@ -302,6 +303,7 @@ class DiSMEC(XMCClassifier):
             self.label_scales_ if int8 else None,
             self.biases_,
             self.label_counts_,
+            label_masks(self, self.index_indptr_, self.index_label_ids_, self.n_labels_, X.shape[0]),
             top_k,
             n_threads,
             _core.Control(),
