@@ -12,7 +12,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-_NEEDED = ("tests", "docs", "scripts", "benchmarks", "examples", "README.md", "CHANGELOG.md", "pyproject.toml", "mkdocs.yml")
+_NEEDED = (
+    "tests",
+    "docs",
+    "scripts",
+    "benchmarks",
+    "examples",
+    "README.md",
+    "CHANGELOG.md",
+    "pyproject.toml",
+    "mkdocs.yml",
+)
 _LEFT_OUT = ("tests/web", "tests/serve")
 
 source = Path(sys.argv[1]).resolve()

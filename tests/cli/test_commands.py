@@ -156,3 +156,42 @@ def test_the_installed_command_answers(model: Path, train_file: Path) -> None:
     broken = subprocess.run([*command[:-1], "none"], capture_output=True, text=True, check=False)
     assert broken.returncode == 2
     assert broken.stderr.count("\n") <= 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train"], "longtail: Missing argument 'DATA'; see longtail train --help"),
+        (
+            ["train", "gone.txt", "-o", "m"],
+            "longtail: Invalid value for 'DATA': Path 'gone.txt' does not exist; see longtail train",
+        ),
+        (["trian"], "longtail: No such command 'trian'"),
+        (["tag", "--top-q"], "longtail: No such option"),
+    ],
+)
+def test_usage_errors_are_one_line(arguments: list[str], message: str) -> None:
+    answer = longtail(*arguments, ok=False)
+    assert answer.code == 2
+    assert message in answer.stderr
+    assert answer.stderr.count("\n") == 1
+
+
+def test_an_estimator_in_lower_case_is_guessed(train_file: Path, tmp_path: Path) -> None:
+    answer = longtail("train", train_file, "-o", tmp_path / "m", "-e", "dismec", ok=False)
+    assert "did you mean 'DiSMEC'?" in answer.stderr
+
+
+def test_stopping_a_training_tells_of_checkpoints(
+    train_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("longtail.baselines.Popularity.fit", stop)
+    arguments = ("train", train_file, "-o", tmp_path / "m", "-e", "Popularity")
+    answer = longtail(*arguments, ok=False)
+    assert answer.code == 130
+    assert answer.stderr.strip() == "longtail: stopped; with --checkpoint DIRECTORY a run can be resumed"
+    answer = longtail(*arguments, "--checkpoint", tmp_path / "c", ok=False)
+    assert answer.stderr.strip() == "longtail: stopped; run the same command again to go on"

@@ -66,13 +66,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; errors become one line on stderr and exit code 2."""
     try:
         app(arguments, prog_name="longtail", standalone_mode=False)
-    except click.exceptions.Abort:
-        _leave("stopped", 130)
-    except KeyboardInterrupt:
-        _leave("stopped", 130)
+    except (click.exceptions.Abort, KeyboardInterrupt) as stop:
+        _leave(str(stop.__cause__ or stop) or "stopped", 130)  # click makes an Abort of Ctrl-C
+    except click.UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # `longtail` alone; click has the class since 8.2
+            error.show()
+            sys.exit(2)
+        command = error.ctx.command_path if error.ctx is not None else "longtail"
+        _leave(f"{' '.join(error.format_message().split()).rstrip('.')}; see {command} --help", 2)
     except click.ClickException as error:
-        error.show()
-        sys.exit(2)
+        _leave(error.format_message(), 2)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone; nothing is wrong
         sys.exit(0)

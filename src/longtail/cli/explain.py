@@ -36,7 +36,7 @@ def explain(model: Path, text: str, label: str | None, n_jobs: int | None, as_js
 
     \b
     Example:
-      longtail explain tags.model "a small web server for static files" --label works-with::web
+      longtail explain tags.model "a small web server for static files" --label web::server
     """
     tagger = options.load_tagger(model, n_jobs)
     if label is None:

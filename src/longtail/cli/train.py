@@ -64,14 +64,20 @@ def train(
     model = make_estimator(estimator, {"random_state": random_state, "n_jobs": n_jobs} | options.parse_params(params))
     begin = time.perf_counter()
     trained: options.Model
-    if options.is_text(data):
-        texts, labels = datasets.read_text(data)
-        trained = longtail.Tagger(model, options.make_vectorizer(text_params), blocked=blocked).fit(
-            texts, labels, checkpoint=checkpoint, progress="bar"
+    try:
+        if options.is_text(data):
+            texts, labels = datasets.read_text(data)
+            trained = longtail.Tagger(model, options.make_vectorizer(text_params), blocked=blocked).fit(
+                texts, labels, checkpoint=checkpoint, progress="bar"
+            )
+        else:
+            X, Y = datasets.read(data)
+            trained = model.fit(datasets.unit_rows(X) if unit_rows else X, Y, checkpoint=checkpoint, progress="bar")
+    except KeyboardInterrupt:
+        way = (
+            "run the same command again to go on" if checkpoint else "with --checkpoint DIRECTORY a run can be resumed"
         )
-    else:
-        X, Y = datasets.read(data)
-        trained = model.fit(datasets.unit_rows(X) if unit_rows else X, Y, checkpoint=checkpoint, progress="bar")
+        raise KeyboardInterrupt(f"stopped; {way}") from None
     seconds = time.perf_counter() - begin
     longtail.save(trained, output, overwrite=overwrite)
     size_bytes = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())

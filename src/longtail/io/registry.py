@@ -87,5 +87,6 @@ def make_estimator(name: str | None = None, params: Mapping[str, Any] | None = N
 
 
 def _guess(word: str, words: list[str]) -> str:
-    close = difflib.get_close_matches(word, words, n=1)
+    same = [known for known in words if known.lower() == word.lower()]
+    close = same or difflib.get_close_matches(word, words, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
