@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-_SHELL = """set -euo pipefail -m
+_SHELL = """set -euo pipefail
 stop() { jobs -p | xargs -r kill; wait; }
 trap stop EXIT
 """
