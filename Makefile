@@ -18,7 +18,7 @@ $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --upgrade pip
 	$(BIN)/pip install -q "scikit-build-core>=0.10" numpy scipy scikit-learn click
-	$(BIN)/python -c "import tomllib,subprocess,sys; e=tomllib.load(open('pyproject.toml','rb'))['project']['optional-dependencies']; subprocess.check_call([sys.executable,'-m','pip','install','-q',*e['dev'],*e['serve'],*e['report']])"
+	$(BIN)/python -c "import tomllib,subprocess,sys; e=tomllib.load(open('pyproject.toml','rb'))['project']['optional-dependencies']; subprocess.check_call([sys.executable,'-m','pip','install','-q',*e['dev'],*e['serve'],*e['report'],*e['ray']])"
 	@touch $@
 
 # ISAS=OFF builds only the best instruction set of this machine: what you want while developing.

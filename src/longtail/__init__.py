@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from longtail.baselines import LEML, Popularity
     from longtail.calibration import Calibration
     from longtail.dismec import DiSMEC
-    from longtail.execution import Stopped
+    from longtail.execution import RayExecutor, Stopped, TaskLost
     from longtail.explain import Explanation
     from longtail.fastxml import FastXML
     from longtail.gbdt import GBDTSparse
@@ -34,9 +34,11 @@ _HOMES = {
     "PfastXML": "longtail.pfastrexml",
     "PfastreXML": "longtail.pfastrexml",
     "Popularity": "longtail.baselines",
+    "RayExecutor": "longtail.execution",
     "Stopped": "longtail.execution",
     "Tag": "longtail.tagger",
     "Tagger": "longtail.tagger",
+    "TaskLost": "longtail.execution",
     "TextVectorizer": "longtail.text",
     "TopK": "longtail._topk",
     "datasets": "",
@@ -58,9 +60,11 @@ __all__ = [
     "PfastXML",
     "PfastreXML",
     "Popularity",
+    "RayExecutor",
     "Stopped",
     "Tag",
     "Tagger",
+    "TaskLost",
     "TextVectorizer",
     "TopK",
     "__version__",

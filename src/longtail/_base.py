@@ -108,8 +108,8 @@ class XMCClassifier(Estimator):
             Read as float32; any other type or layout is copied once.
         y : CSR matrix or 0/1 array (n_rows, n_labels), or 1-D classes
             Rows without labels are allowed and count as all-negative.
-        executor : "threads", "inline" or an Executor, default "threads"
-            Where tasks run. The model is the same, byte for byte.
+        executor : "threads", "inline", "ray", "auto", "ray://host:port" or an Executor, default "threads"
+            Where tasks run; "ray" and the like are those of `RayExecutor`. The model is the same, byte for byte.
         checkpoint : path, optional
             Directory that makes the run resumable: a rerun with the same data and parameters skips finished tasks.
         progress : None, "bar" or callable(done, total)

@@ -79,10 +79,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone; nothing is wrong
         sys.exit(0)
-    except MemoryError:
-        _leave("out of memory; use fewer threads (--n-jobs), smaller data or a larger machine", 2)
+    except MemoryError as error:
+        _leave(str(error) or "out of memory; use fewer threads (--n-jobs), smaller data or a larger machine", 2)
     except (ValueError, TypeError, OSError, ImportError) as error:
-        _leave(" ".join(str(error).split()) or type(error).__name__, 2)
+        message = " ".join(str(error).split()) or type(error).__name__
+        _leave(" ".join([message, *(f"({note})" for note in getattr(error, "__notes__", ()))]), 2)
 
 
 def _leave(message: str, code: int) -> None:

@@ -23,6 +23,12 @@ model_argument = click.argument("model", type=click.Path(exists=True, file_okay=
 n_jobs_option = click.option("--n-jobs", type=int, default=None, help="Threads; default: all this process may use.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 top_k_option = click.option("--top-k", type=click.IntRange(1, 1_000_000), default=5, show_default=True)
+on_option = click.option(
+    "--on",
+    metavar="ray|auto|ray://HOST:PORT",
+    default=None,
+    help="Run on a Ray cluster: ray starts one on this machine (or takes $RAY_ADDRESS), auto joins a running one.",
+)
 texts_argument = click.argument("texts", nargs=-1)
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace what is there.")
 

@@ -7,11 +7,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from longtail.cli import options
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+    from longtail._base import XMCClassifier
+    from longtail._topk import TopK
+    from longtail.tagger import Tagger
 
 _BLOCK_ROWS = 8192
 
@@ -22,6 +29,7 @@ _BLOCK_ROWS = 8192
 @options.top_k_option
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout.")
 @click.option("--unit-rows", is_flag=True, help="Scale every row of a matrix to length 1, as in training.")
+@options.on_option
 @options.n_jobs_option
 @options.overwrite_option
 @options.json_option
@@ -31,6 +39,7 @@ def predict(
     top_k: int,
     output: Path | None,
     unit_rows: bool,
+    on: str | None,
     n_jobs: int | None,
     overwrite: bool,
     as_json: bool,
@@ -46,7 +55,7 @@ def predict(
     loaded = options.load_model(model, n_jobs)
     if output is not None and output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
-    lines = _lines(loaded, data, top_k, unit_rows=unit_rows, as_json=as_json)
+    lines = _lines(loaded, data, top_k, unit_rows=unit_rows, on=on, as_json=as_json)
     if output is None:
         _write(lines, nullcontext(sys.stdout))
         return
@@ -60,7 +69,9 @@ def predict(
         beside.unlink(missing_ok=True)
 
 
-def _lines(model: options.Model, data: Path, top_k: int, *, unit_rows: bool, as_json: bool) -> Iterator[str]:
+def _lines(
+    model: options.Model, data: Path, top_k: int, *, unit_rows: bool, on: str | None, as_json: bool
+) -> Iterator[str]:
     from longtail import datasets
     from longtail.tagger import Tagger
 
@@ -68,22 +79,42 @@ def _lines(model: options.Model, data: Path, top_k: int, *, unit_rows: bool, as_
         if not options.is_text(data):
             raise ValueError(f"{data} holds vectors, but this model tags texts; give .jsonl, .csv or .tsv")
         texts, _ = datasets.read_text(data)
-        for begin in range(0, len(texts), _BLOCK_ROWS):
-            for tags in model.tag(texts[begin : begin + _BLOCK_ROWS], top_k):
-                labels, scores = [tag.label for tag in tags], [tag.score for tag in tags]
-                yield _line(labels, scores, "labels", as_json=as_json)
+        for labels, scores in _tagged(model, texts, top_k, on):
+            yield _line(labels, scores, "labels", as_json=as_json)
         return
     if options.is_text(data):
         raise ValueError(
             f"{data} holds texts, but this model ranks vectors; train on texts to get a model that takes them"
         )
     X, _ = datasets.read(data)
-    for begin in range(0, X.shape[0], _BLOCK_ROWS):
-        block = X[begin : begin + _BLOCK_ROWS]
-        top = model.predict_top_k(datasets.unit_rows(block) if unit_rows else block, top_k)
+    for top in _ranked(model, X, top_k, on, unit_rows=unit_rows):
         for ids, row in zip(top.label_ids.tolist(), top.scores.tolist(), strict=True):
             found = [label_id for label_id in ids if label_id >= 0]
             yield _line(found, row[: len(found)], "label_ids", as_json=as_json)
+
+
+def _tagged(tagger: Tagger, texts: list[str], top_k: int, on: str | None) -> Iterator[tuple[list[str], list[float]]]:
+    if on is not None:
+        from longtail.batch import tag_texts
+
+        yield from tag_texts(tagger, texts, top_k, executor=on, progress="bar")
+        return
+    for begin in range(0, len(texts), _BLOCK_ROWS):
+        for tags in tagger.tag(texts[begin : begin + _BLOCK_ROWS], top_k):
+            yield [tag.label for tag in tags], [tag.score for tag in tags]
+
+
+def _ranked(model: XMCClassifier, X: sp.csr_array, top_k: int, on: str | None, *, unit_rows: bool) -> Iterator[TopK]:
+    from longtail import datasets
+
+    if on is not None:
+        from longtail.batch import rank_rows
+
+        yield from rank_rows(model, X, top_k, unit_rows=unit_rows, executor=on, progress="bar")
+        return
+    for begin in range(0, X.shape[0], _BLOCK_ROWS):
+        block = X[begin : begin + _BLOCK_ROWS]
+        yield model.predict_top_k(datasets.unit_rows(block) if unit_rows else block, top_k)
 
 
 def _line(labels: list[Any], scores: list[float], key: str, *, as_json: bool) -> str:

@@ -30,6 +30,7 @@ from longtail.cli import options
 @click.option("--unit-rows", is_flag=True, help="Scale every row of a matrix to length 1 (texts always are).")
 @click.option("--random-state", type=int, default=0, show_default=True, help="Same seed, same model.")
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="Directory that makes the run resumable.")
+@options.on_option
 @options.n_jobs_option
 @options.overwrite_option
 @options.json_option
@@ -43,6 +44,7 @@ def train(
     unit_rows: bool,
     random_state: int,
     checkpoint: Path | None,
+    on: str | None,
     n_jobs: int | None,
     overwrite: bool,
     as_json: bool,
@@ -68,11 +70,12 @@ def train(
         if options.is_text(data):
             texts, labels = datasets.read_text(data)
             trained = longtail.Tagger(model, options.make_vectorizer(text_params), blocked=blocked).fit(
-                texts, labels, checkpoint=checkpoint, progress="bar"
+                texts, labels, executor=on, checkpoint=checkpoint, progress="bar"
             )
         else:
             X, Y = datasets.read(data)
-            trained = model.fit(datasets.unit_rows(X) if unit_rows else X, Y, checkpoint=checkpoint, progress="bar")
+            rows = datasets.unit_rows(X) if unit_rows else X
+            trained = model.fit(rows, Y, executor=on, checkpoint=checkpoint, progress="bar")
     except KeyboardInterrupt:
         way = (
             "run the same command again to go on" if checkpoint else "with --checkpoint DIRECTORY a run can be resumed"

@@ -3,6 +3,7 @@
 from longtail.execution.checkpoint import Checkpoint
 from longtail.execution.executor import Executor, choose_executor
 from longtail.execution.inline import InlineExecutor
+from longtail.execution.on_ray import RayExecutor, TaskLost
 from longtail.execution.on_threads import ThreadExecutor
 from longtail.execution.plan import Array, Arrays, Params, Plan, Scalar, Shard, fingerprint
 from longtail.execution.run import Run, Stopped
@@ -15,10 +16,12 @@ __all__ = [
     "InlineExecutor",
     "Params",
     "Plan",
+    "RayExecutor",
     "Run",
     "Scalar",
     "Shard",
     "Stopped",
+    "TaskLost",
     "ThreadExecutor",
     "choose_executor",
     "fingerprint",

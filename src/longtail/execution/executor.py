@@ -27,6 +27,14 @@ class Executor(Protocol):
         """
 
 
+@runtime_checkable
+class Closable(Protocol):
+    """An executor that holds on to something between runs."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
 def choose_executor(executor: str | Executor | None, n_jobs: int) -> Executor:
     """Turn the `executor` argument of ``fit`` into an object."""
     from longtail.execution.inline import InlineExecutor
@@ -36,6 +44,13 @@ def choose_executor(executor: str | Executor | None, n_jobs: int) -> Executor:
         return ThreadExecutor(n_jobs)
     if executor == "inline":
         return InlineExecutor()
+    if executor in ("ray", "auto") or (isinstance(executor, str) and executor.startswith("ray://")):
+        from longtail.execution.on_ray import RayExecutor
+
+        return RayExecutor(address=None if executor == "ray" else executor, n_local_cpus=n_jobs)
     if isinstance(executor, str) or not isinstance(executor, Executor):
-        raise ValueError(f"executor must be 'threads', 'inline' or an Executor object, got {executor!r}")
+        raise ValueError(
+            "executor must be 'threads', 'inline', 'ray', 'auto', 'ray://host:port' or an Executor object, "
+            f"got {executor!r}"
+        )
     return executor

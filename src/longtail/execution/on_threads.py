@@ -37,7 +37,13 @@ class ThreadExecutor:
                 finished, _ = wait(running, timeout=TICK_SECONDS, return_when=FIRST_COMPLETED)
                 tick()
                 for future in finished:
-                    yield running.pop(future), future.result()
+                    task_id = running.pop(future)
+                    try:
+                        shard = future.result()
+                    except Exception as error:
+                        error.add_note(f"in task {task_id} of {plan.owner}")
+                        raise
+                    yield task_id, shard
         except BaseException:
             control.cancel()
             raise

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self, TypeVar
 
 from longtail import _core
 from longtail._progress import Progress, ProgressBar
 from longtail.execution.checkpoint import Checkpoint
-from longtail.execution.executor import Executor, choose_executor
+from longtail.execution.executor import Closable, Executor, choose_executor
 from longtail.execution.on_threads import TICK_SECONDS
 from longtail.execution.plan import Plan, Shard
 
@@ -39,6 +39,7 @@ class Run:
         self.owner = owner
         self.n_jobs = n_jobs
         self.executor = choose_executor(executor, n_jobs)
+        self._is_own_executor = self.executor is not executor
         self.checkpoint_path = checkpoint
         self.control = _core.Control()
         self._progress = progress
@@ -52,6 +53,8 @@ class Run:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
+        if self._is_own_executor and isinstance(self.executor, Closable):
+            self.executor.close()
 
     def open_checkpoint(self, fingerprint: dict[str, str]) -> Checkpoint | None:
         """Open the checkpoint the user asked for, if any, for work with this fingerprint."""
@@ -76,17 +79,41 @@ class Run:
             if plan.n_units is None:
                 self.report(plan.unit, len(shards), total)
             else:
+                # Kernels of other processes count there; from them only finished tasks are known.
+                ended = total * len(shards) // max(plan.n_tasks, 1)
                 found = total * n_found // max(plan.n_tasks, 1)
-                self.report(plan.unit, min(found + self.control.done - begin, total), total)
+                self.report(plan.unit, min(max(found + self.control.done - begin, ended), total), total)
 
-        shared = self.executor.share(plan.arrays)
-        try:
-            for task_id, shard in self.executor.map(plan, shared, todo, self.control, tick):
-                shards[task_id] = shard if checkpoint is None else checkpoint.store(task_id, shard)
-        except _core.Cancelled:
-            raise KeyboardInterrupt from None
+        if todo:
+            shared = self.executor.share(plan.arrays)
+            try:
+                for task_id, shard in self.executor.map(plan, shared, todo, self.control, tick):
+                    shards[task_id] = shard if checkpoint is None else checkpoint.store(task_id, shard)
+            except _core.Cancelled:
+                raise KeyboardInterrupt from None
         self.report(plan.unit, total, total)
         return [shards[task_id] for task_id in range(plan.n_tasks)]
+
+    def stream(self, plan: Plan) -> Iterator[Shard]:
+        """Run every task of the plan and yield the shards in task order, each as soon as its turn has come."""
+        ended: dict[int, Shard] = {}
+        n_given = 0
+
+        def tick() -> None:
+            self.report(plan.unit, n_given + len(ended), plan.n_tasks)
+
+        if not plan.n_tasks:
+            return
+        shared = self.executor.share(plan.arrays)
+        try:
+            for task_id, shard in self.executor.map(plan, shared, range(plan.n_tasks), self.control, tick):
+                ended[task_id] = shard
+                while n_given in ended:
+                    yield ended.pop(n_given)
+                    n_given += 1
+        except _core.Cancelled:
+            raise KeyboardInterrupt from None
+        self.report(plan.unit, plan.n_tasks, plan.n_tasks)
 
     def call(self, function: Callable[[], Result], unit: str, total: int) -> Result:
         """Run one long native call in a thread while this one reports its progress and listens for Ctrl-C."""
