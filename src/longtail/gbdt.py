@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from longtail import _core
 from longtail._arrays import ArraySpec
 from longtail._base import XMCClassifier
+from longtail._cluster_blocks import ClusterBlocks
 from longtail._contributions import Contributions
 from longtail._forest import Forest, Split, TreeVote, add_tree, check_forest, join_trees, sum_gains, vote
 from longtail._matrices import Matrix, canonical_csr, labels_from
@@ -24,7 +25,7 @@ from longtail._ranges import Between, Range
 from longtail._rules import Choice, Int, Nothing, Real, check_value
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
-from longtail.execution import Arrays, Checkpoint, Executor, Run, Shard, fingerprint
+from longtail.execution import Arrays, Checkpoint, Executor, RayExecutor, Run, Shard, fingerprint
 
 __all__ = ["GBDTSparse", "Split", "TreeVote"]
 
@@ -176,7 +177,7 @@ class GBDTSparse(XMCClassifier):
     ) -> Self:
         """Learn from rows and their labels.
 
-        As for every estimator (trees follow one another, so `executor` changes nothing), and:
+        As for every estimator (trees follow one another; on Ray, workers that own columns grow each together), and:
 
         Parameters
         ----------
@@ -291,12 +292,19 @@ class GBDTSparse(XMCClassifier):
         self, X: Matrix, Y: sp.csr_array, held: _core.Booster | None, n_held: int, shards: _Shards, run: Run
     ) -> None:
         booster = self._booster(X, Y)
+        blocks: ClusterBlocks | None = None
+        if isinstance(run.executor, RayExecutor):
+            blocks = ClusterBlocks(run.executor, run, X, Y, self._native_params(), booster)
         trees: list[Shard] = []
         held_losses: list[float] = []
         quiet = _core.Control()  # the validation rows' own trees are no progress
 
         def grow(tree_id: int) -> Shard:
-            tree = cast(Shard, booster.grow(tree_id, run.n_jobs, run.control))
+            if blocks is None:
+                tree = cast(Shard, booster.grow(tree_id, run.n_jobs, run.control))
+            else:
+                tree = blocks.grow(tree_id, trees)
+                add_tree(booster, tree, run.n_jobs, run.control)
             loss = booster.loss(run.n_jobs, run.control) / X.shape[0]
             return {**tree, "loss": np.array([loss])}
 
@@ -313,6 +321,8 @@ class GBDTSparse(XMCClassifier):
             held_losses.append(held.loss(run.n_jobs, quiet) / n_held)
             if len(trees) - 1 - int(np.argmin(held_losses)) >= (self.patience or 0):
                 break
+        if blocks is not None:
+            blocks.close()
         if held is not None:
             trees = trees[: int(np.argmin(held_losses)) + 1]
         self.validation_losses_ = np.array(held_losses, dtype=np.float64)

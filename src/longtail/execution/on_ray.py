@@ -110,7 +110,7 @@ class RayExecutor:
             ray.init(address=address, **settings)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             raise ConnectionError(
-                f"no Ray cluster answers at {address!r} ({_first_line(error)}); start one with `ray start --head`, "
+                f"no Ray cluster answers at {address!r} ({first_line(error)}); start one with `ray start --head`, "
                 "or leave the address out to run on this machine"
             ) from error
         self._started = True
@@ -121,6 +121,10 @@ class RayExecutor:
         if self._started:
             self._started = False
             _import_ray().shutdown()
+
+    def count_slots(self) -> int:
+        """Count how many tasks of `n_cpus` the living nodes can run at a time."""
+        return sum(int(node["Resources"].get("CPU", 0)) // self.n_cpus for node in live_nodes(self.connect()))
 
     def share(self, arrays: Arrays) -> dict[str, Any]:
         """Put every array into the object store once; one that lies on shared storage is only named."""
@@ -235,7 +239,9 @@ class _Mapping:
         """Ask for all CPUs of the node with the most memory: nothing else runs beside."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        node = max(self._nodes(), key=lambda node: (node["Resources"].get("memory", 0), node["NodeID"]), default=None)
+        node = max(
+            live_nodes(self._ray), key=lambda node: (node["Resources"].get("memory", 0), node["NodeID"]), default=None
+        )
         if node is None:
             return {"num_cpus": self._settings.n_cpus}
         return {
@@ -273,14 +279,10 @@ class _Mapping:
             )
 
     def _count_slots(self) -> None:
-        n_cpus = self._settings.n_cpus
-        self._n_slots = sum(int(node["Resources"].get("CPU", 0)) // n_cpus for node in self._nodes())
+        self._n_slots = self._settings.count_slots()
         self._looked = time.monotonic()
         if self._n_slots:
             self._slots_seen = self._looked
-
-    def _nodes(self) -> list[dict[str, Any]]:
-        return [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
 
     # ---- answers ----------------------------------------------------------------------------------------------
 
@@ -323,14 +325,14 @@ class _Mapping:
     def _lost(self, group: _Group, error: BaseException) -> None:
         """Run the tasks of a dead worker or node again; the last time alone, in case they took the memory."""
         self._count_slots()
-        _log.warning("%s: %s was lost: %s", self._owner, _named(group.task_ids), _first_line(error))
+        _log.warning("%s: %s was lost: %s", self._owner, _named(group.task_ids), first_line(error))
         max_retries = self._settings.max_retries
         for task_id in group.task_ids:
             self._n_lost[task_id] += 1
             if self._n_lost[task_id] > max_retries:
                 raise TaskLost(
                     f"{self._owner}: task {task_id} was lost {self._n_lost[task_id]} times, the last time because "
-                    f"{_first_line(error)}; look into the nodes' logs and memory, or raise RayExecutor(max_retries=...)"
+                    f"{first_line(error)}; look into the nodes' logs and memory, or raise RayExecutor(max_retries=...)"
                 ) from error
             if max_retries > 1 and self._n_lost[task_id] == max_retries:
                 self._lonely.append(task_id)
@@ -342,7 +344,7 @@ class _Mapping:
         if group.alone:
             raise MemoryError(
                 f"{self._owner}: task {group.task_ids[0]} ran out of memory, alone on its node, too "
-                f"({_first_line(error)}); use nodes with more memory, a smaller object store "
+                f"({first_line(error)}); use nodes with more memory, a smaller object store "
                 "(ray start --object-store-memory), or parameters that make smaller models"
             ) from error
         self._lonely.extend(group.task_ids)
@@ -361,6 +363,11 @@ class _Mapping:
         self._running.clear()
 
 
+def live_nodes(ray: Any) -> list[dict[str, Any]]:
+    """List the nodes that can run something."""
+    return [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
+
+
 def _import_ray() -> Any:
     try:
         import ray
@@ -375,6 +382,7 @@ def _named(task_ids: Sequence[int]) -> str:
     return f"tasks {', '.join(map(str, task_ids[:8]))}{', …' if len(task_ids) > 8 else ''}"
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Shorten an error to a line that fits into another one."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0][:300] if lines else type(error).__name__

@@ -76,13 +76,18 @@ def describe_build() -> str:
     return f"longtail {__version__} for {_core.isa}"
 
 
+def check_build(owner: str, build: str) -> None:
+    """Refuse to work on a node that would give other bytes."""
+    if describe_build() != build:
+        raise RuntimeError(
+            f"{owner}: {os.uname().nodename} has {describe_build()}, but the run began with {build}: the models "
+            "would differ; install the same version everywhere and set LONGTAIL_ISA to what all nodes can run"
+        )
+
+
 def run_tasks(job: Job, task_ids: Sequence[int]) -> Finished:
     """Run some tasks of a job on exactly the CPUs that were granted, one thread each."""
-    if describe_build() != job.build:
-        raise RuntimeError(
-            f"{job.owner}: {os.uname().nodename} has {describe_build()}, but the run began with {job.build}: the "
-            "models would differ; install the same version everywhere and set LONGTAIL_ISA to what all nodes can run"
-        )
+    check_build(job.owner, job.build)
     from threadpoolctl import threadpool_limits
 
     plan = Plan(
