@@ -108,7 +108,7 @@ class RayExecutor:
             settings |= {"num_cpus": n_cpus, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         try:
             ray.init(address=address, **settings)
-        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             raise ConnectionError(
                 f"no Ray cluster answers at {address!r} ({first_line(error)}); start one with `ray start --head`, "
                 "or leave the address out to run on this machine"
