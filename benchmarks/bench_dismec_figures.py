@@ -67,7 +67,8 @@ def draw_objectives(statistics, path: Path) -> None:
         steps = [np.minimum(indptr[:-1] + step, indptr[1:] - 1) for step in range(longest)]
         gaps = [np.median(np.maximum((found["objectives"][at] - best) / scale, 1e-7)) for at in steps]
         shown = next((n for n, gap in enumerate(gaps) if gap == gaps[-1]), longest) + 1
-        axes.semilogy(range(shown), gaps[:shown], marker="o", markersize=3, label=start, color=COLOURS[start])
+        style = "--" if start == "ovap++" else "-"  # it may lie on ovap
+        axes.semilogy(range(shown), gaps[:shown], style, marker="o", markersize=3, label=start, color=COLOURS[start])
     axes.set(xlabel="Newton step", ylabel="objective above the best\n(share of that of w = 0)")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
