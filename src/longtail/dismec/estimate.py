@@ -15,9 +15,11 @@ from longtail.execution import Arrays
 
 _LABELS_PER_STRATUM = 24
 _MAX_PROBE_SECONDS = 20.0
-# Scratch of one thread: 32 lanes of weights and sixteen of a scatter for each feature, Gram matrices and lists.
-_SCRATCH_BYTES_PER_FEATURE = 256
-_SCRATCH_BYTES = 60 << 20
+# Scratch of one thread, for 64 labels under way: rounded weights, own weights, a scatter; and their Gram matrices.
+_LABELS_UNDER_WAY = 64
+_SCRATCH_BYTES_PER_FEATURE = 770
+_MAX_GRAM_ROWS = 900  # of one matrix, with room to grow
+_SCRATCH_BYTES = 20 << 20
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,9 @@ def probe(arrays: Arrays, params: dict[str, Any], n_jobs: int, *, int8: bool) ->
     n_features = int(params["n_features"])
     weight_bytes = 5 if int8 else 8
     model_bytes = int(n_weights * weight_bytes) + 8 * (n_features + 1) + 20 * len(counts)
-    scratch = n_jobs * (_SCRATCH_BYTES_PER_FEATURE * n_features + _SCRATCH_BYTES)
     n_rows = len(arrays["mean_margins"])
+    gram_bytes = _LABELS_UNDER_WAY * 4 * min(n_rows, _MAX_GRAM_ROWS) ** 2
+    scratch = n_jobs * (_SCRATCH_BYTES_PER_FEATURE * n_features + gram_bytes + _SCRATCH_BYTES)
     if params["loss"] == "logistic" or params["start"] == "zero" or not params["working_sets"]:
         scratch += n_jobs * (3 * 64 * n_rows + 7 * 64 * n_features)
     label_bytes = arrays["y_indptr"].nbytes + arrays["y_row_ids"].nbytes
@@ -80,7 +83,7 @@ def _train_sample(arrays: Arrays, params: dict[str, Any], label_ids: NDArray[Any
     """Train a few labels; return seconds and weights per label as in a full run, where every lane is taken."""
     indptr = arrays["y_indptr"]
     columns = [arrays["y_row_ids"][indptr[i] : indptr[i + 1]] for i in label_ids]
-    repeats = max(1, 32 // len(label_ids))  # a pass costs the same for one label as for 32
+    repeats = max(1, _LABELS_UNDER_WAY // len(label_ids))  # a pass costs the same for one label as for 64
     sample = {name: value for name, value in arrays.items() if name not in ("label_order", "label_parents")}
     sample["y_row_ids"] = np.concatenate(columns * repeats)
     sample["y_indptr"] = np.concatenate([[0], np.cumsum([len(c) for c in columns] * repeats)]).astype(np.int64)

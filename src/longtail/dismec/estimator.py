@@ -37,10 +37,10 @@ class DiSMEC(XMCClassifier):
     """Train one linear classifier for each label, exactly (DiSMEC++; Schultheis and Babbar 2022).
 
     Each label minimises ½‖w‖² + Σ cost·loss(y·w·x) until the gradient is small (eq. 12 and 13 of the paper); weights
-    below `prune_below` are dropped. Labels are trained thirty-two at a time on working sets of rows; the result of a
+    below `prune_below` are dropped. Labels are trained sixty-four at a time on working sets of rows; the result of a
     label depends on its own column only. Rows of unit length give the best results on text.
 
-    Memory: the data, the model (8 bytes a weight, 5 with int8), and per thread about 256 bytes a feature and 50 MB.
+    Memory: the data, the model (8 bytes a weight, 5 with int8), and per thread about 770 bytes a feature and 250 MB.
 
     Parameters
     ----------
