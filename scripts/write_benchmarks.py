@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from longtail.bench import draw_plots, read_results, render_tables
-from longtail.bench.plots import slug
+from longtail.bench.plots import scale_series, slug
 from longtail.bench.results import Summary, summarise
 from longtail.bench.tables import number
 
@@ -45,7 +45,7 @@ def page(lines: list[dict[str, Any]]) -> str:
         for dataset in sets:
             for name, title in (("time", "accuracy against training time"), ("size", "accuracy against model size")):
                 parts.append(f"![{dataset}: {title}](benchmarks/{slug(dataset)}-{name}.svg)")
-        if len({row.first["n_labels"] for row in single_thread(lines)}) > 1:
+        if scale_series(single_thread(lines)):
             parts.append("![training time against the number of labels](benchmarks/time-labels.svg)")
         parts.append("")
     parts += ["## Where we lose\n", (ROOT / "benchmarks" / "where_we_lose.md").read_text(encoding="utf-8")]

@@ -166,6 +166,14 @@ def test_tables_are_rendered_from_stored_lines() -> None:
     assert "## toy, 2 threads" in table
 
 
+def test_time_over_labels_is_drawn_for_the_synthetic_series(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    sizes = {"small": 10, "large": 100}
+    lines = [line(dataset=name, data={"synthetic": {"n_labels": n}}, n_labels=n) for name, n in sizes.items()]
+    assert "time-labels.svg" in {path.name for path in bench.draw_plots(lines, tmp_path)}
+    assert "time-labels.svg" not in {path.name for path in bench.draw_plots(lines[:1], tmp_path)}
+
+
 def test_a_changed_parameter_makes_another_cell_and_only_the_newest_is_shown() -> None:
     (row,) = summarise([line(), line(params={"estimator": "DiSMEC", "cost": 2.0}, train_wall_seconds=7.0)])
     assert row.median("train_wall_seconds") == 7.0

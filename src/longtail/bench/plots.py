@@ -46,12 +46,18 @@ def draw_plots(lines: list[dict[str, Any]], folder: Path) -> list[Path]:
                 figure.suptitle(f"{dataset}, one thread", fontsize=11)
                 paths.append(folder / f"{slug(dataset)}-{name}.svg")
                 figure.savefig(paths[-1], metadata={"Date": None})
-        if len({row.first["n_labels"] for row in single}) > 1:
+        if series := scale_series(single):
             figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-            _time_over_labels(figure.add_subplot(), single)
+            _time_over_labels(figure.add_subplot(), series)
             paths.append(folder / "time-labels.svg")
             figure.savefig(paths[-1], metadata={"Date": None})
     return paths
+
+
+def scale_series(rows: list[Summary]) -> list[Summary]:
+    """Pick the data sets that differ in the number of labels only: the synthetic ones, if there are several."""
+    series = [row for row in rows if row.first["data"].get("synthetic")]
+    return series if len({row.first["n_labels"] for row in series}) > 1 else []
 
 
 def slug(name: str) -> str:
@@ -60,19 +66,45 @@ def slug(name: str) -> str:
 
 
 def _scatter(axes: Axes, rows: list[Summary], column: str, axis: str) -> None:
-    for row in rows:
-        x, y = row.median(column), row.median("P@1")
-        if x is None or y is None:
-            continue
+    """Draw a point for each system, and the names in a column on the right: names beside points would overlap."""
+    points = [(row.median("P@1") or 0.0, max(row.median(column) or 0.0, 1e-3), row) for row in rows]
+    points = sorted((point for point in points if point[2].first["system"] != "Popularity"), key=lambda point: point[0])
+    if not points:
+        return
+    least, greatest = points[0][0] - 0.5, points[-1][0] + 0.5
+    gap = (greatest - least) / max(12, len(points))
+    heights = [y for y, _, _ in points]
+    for place in range(1, len(heights)):  # upwards, as far as names need
+        heights[place] = max(heights[place], heights[place - 1] + gap)
+    for place in range(len(heights) - 1, -1, -1):  # and back below the top
+        ceiling = greatest if place == len(heights) - 1 else heights[place + 1] - gap
+        heights[place] = min(heights[place], ceiling)
+    for (y, x, row), height in zip(points, heights, strict=True):
         colour = _OURS if row.first["ours"] else _PEERS
-        axes.scatter([max(x, 1e-3)], [y], color=colour, s=28)
+        axes.scatter([x], [y], color=colour, s=28, zorder=3)
         axes.annotate(
-            row.first["title"], (max(x, 1e-3), y), (4, 4), textcoords="offset points", fontsize=8, color=colour
+            row.first["title"],
+            (x, y),
+            (1.03, height),
+            textcoords=axes.get_yaxis_transform(),
+            va="center",
+            fontsize=8,
+            color=colour,
+            arrowprops={"arrowstyle": "-", "color": colour, "alpha": 0.3, "linewidth": 0.6},
         )
-    axes.set_xscale("log")
+    axes.set_ylim(least, greatest)
+    _log_axis(axes)
     axes.set_xlabel(axis)
     axes.set_ylabel("P@1, %")
-    axes.margins(x=0.15, y=0.1)
+
+
+def _log_axis(axes: Axes) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _time_over_labels(axes: Axes, rows: list[Summary]) -> None:
@@ -85,7 +117,7 @@ def _time_over_labels(axes: Axes, rows: list[Summary]) -> None:
         axes.plot(
             [x for x, _ in points], [max(y, 1e-3) for _, y in points], style, markersize=4, label=mine[0].first["title"]
         )
-    axes.set_xscale("log")
+    _log_axis(axes)
     axes.set_yscale("log")
     axes.set_xlabel("labels")
     axes.set_ylabel("training, seconds")
