@@ -119,13 +119,13 @@ def log_likelihood(centre: Floats, rows: Floats, observed: NDArray[np.bool_], p:
 
 @pytest.mark.parametrize("gamma", [1.0, 4.0])
 def test_mle_centres_come_close_to_the_maximum_of_the_likelihood(gamma: float) -> None:
-    X, Y = topic_data(300, n_labels=6)
+    X, Y = topic_data(120, n_labels=4)
     rows, labels = with_bias(X), Y.toarray() > 0
     p = lt.propensity.from_labels(Y)
     means, learnt = (
         centres_of(lt.PfastreXML(n_trees=1, n_jobs=1, gamma=gamma, tail=tail).fit(X, Y)) for tail in ("centroid", "mle")
     )
-    for label_id in range(6):
+    for label_id in range(4):
         arguments = (rows, labels[:, label_id], p[label_id], gamma)
         best = -minimize(lambda c, *args: -log_likelihood(c, *args), means[label_id], args=arguments).fun
         start, reached = (log_likelihood(centres[label_id], *arguments) for centres in (means, learnt))

@@ -293,6 +293,11 @@ TEST_CASE("the l1 solver reaches the minimum of a naive one, sparse and dense al
             REQUIRE(builder.build(rows, costs, false));
             L1Logistic solver;
             solver.solve(builder.columns(), costs, builder.start_gradients(), kConverged, random);
+            while (true) {
+                const double excess = builder.add_violators(rows, solver.residuals(costs));
+                if (excess == 0.0 || !solver.resume(builder.columns(), costs, excess, kConverged, random)) break;
+            }
+            solver.weights.resize(static_cast<std::size_t>(builder.columns().n_columns), 0.0F);
             CHECK(solver.objective(costs) == doctest::Approx(minimum).epsilon(1e-4));
             std::vector<double> w(naive.size(), 0.0);
             for (std::int32_t j = 0; j < builder.columns().n_columns; ++j)
@@ -310,6 +315,13 @@ TEST_CASE("features left out of a node are zero in the solution") {
     const AlignedVector<float> costs = padded_costs(a);
     NodeBuilder builder(p.x(), 1.0F);
     REQUIRE(builder.build(rows, costs, false));
+    L1Logistic solver;
+    Random random(4, 3);
+    solver.solve(builder.columns(), costs, builder.start_gradients(), kConverged, random);
+    while (true) {
+        const double excess = builder.add_violators(rows, solver.residuals(costs));
+        if (excess == 0.0 || !solver.resume(builder.columns(), costs, excess, kConverged, random)) break;
+    }
     double border = 1.0;
     const std::vector<double> w = naive_l1_logistic(p, rows, a, border);
     std::vector<bool> kept(w.size(), false);

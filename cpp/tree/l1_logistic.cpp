@@ -12,7 +12,7 @@ constexpr std::int64_t kLanes = NodeColumns::kLanes;
 constexpr float kLargestStep = 10.0F;
 constexpr float kCurvatureFloor = 1e-7F;
 constexpr double kSufficientDecrease = 0.01;
-constexpr double kInnerTolerance = 0.1;
+constexpr double kInnerTightening = 0.25;
 constexpr double kSmallestDecrease = 1e-7;  // less is rounding
 constexpr int kMaxHalvings = 20;
 
@@ -27,6 +27,24 @@ void L1Logistic::solve(const NodeColumns& x, std::span<const float> signed_costs
         weights.assign(n_columns, 0.0F);
         scores.assign(stride, 0.0F);
     }
+    n_newton_ = 0;
+    start_violation_ = -1.0;
+    inner_tolerance_ = 1.0;
+    iterate(x, signed_costs, start_gradients, config, random);
+}
+
+bool L1Logistic::resume(const NodeColumns& x, std::span<const float> signed_costs, double excess, const L1Config& config,
+                        Random& random) {
+    if (excess <= config.tolerance * start_violation_ || n_newton_ >= config.max_newton) return false;
+    weights.resize(static_cast<std::size_t>(x.n_columns), 0.0F);
+    iterate(x, signed_costs, {}, config, random);
+    return true;
+}
+
+void L1Logistic::iterate(const NodeColumns& x, std::span<const float> signed_costs,
+                         std::span<const float> start_gradients, const L1Config& config, Random& random) {
+    const auto n_columns = static_cast<std::size_t>(x.n_columns);
+    const auto stride = static_cast<std::size_t>(x.stride);
     residuals_.resize(stride);
     hessian_.resize(stride);
     moved_.resize(stride);
@@ -37,11 +55,11 @@ void L1Logistic::solve(const NodeColumns& x, std::span<const float> signed_costs
     for (std::size_t j = 0; j < n_columns; ++j) working_[j] = static_cast<std::int32_t>(j);
     rest_.clear();
 
-    double start_violation = 0.0;
     bool is_stuck = false;  // no step on the working set lowers the objective any more
-    for (std::int32_t newton = 0; newton <= config.max_newton; ++newton) {
+    bool last_failed = false;
+    for (bool is_first = true;; is_first = false) {
         refresh_rows(signed_costs);
-        if (newton == 0 && starts_at_zero)
+        if (is_first && !start_gradients.empty())
             std::copy(start_gradients.begin(), start_gradients.end(), gradients_.begin());
         else
             compute_gradients(x, working_);
@@ -56,19 +74,23 @@ void L1Logistic::solve(const NodeColumns& x, std::span<const float> signed_costs
             }
         };
         measure(working_);
-        if (newton == 0) start_violation = total;
-        if ((total <= config.tolerance * start_violation || is_stuck) && !rest_.empty()) {
+        if (start_violation_ < 0.0) start_violation_ = total;
+        if ((total <= config.tolerance * start_violation_ || is_stuck) && !rest_.empty()) {
             compute_gradients(x, rest_);
             measure(rest_);
             working_.insert(working_.end(), rest_.begin(), rest_.end());
             rest_.clear();
             is_stuck = false;
         }
-        if (total <= config.tolerance * start_violation || newton == config.max_newton || is_stuck) break;
+        if (total <= config.tolerance * start_violation_ || n_newton_ == config.max_newton || is_stuck) break;
         shrink_working_set(largest, x.n_rows);
         for (const std::int32_t j : working_) curvatures_[j] = x.square_dot(j, hessian_.data()) + kCurvatureFloor;
-        descend(x, config, random);
-        is_stuck = !line_search(signed_costs);
+        // One pass is enough while it lowers the violation; models are solved more closely as the end comes near.
+        if (descend(x, config, random) == 1) inner_tolerance_ *= kInnerTightening;
+        ++n_newton_;
+        const bool was_stuck = last_failed;
+        is_stuck = last_failed = !line_search(signed_costs);
+        if (is_stuck && was_stuck) break;  // looking at all columns again has not helped
     }
     // Afresh from the weights: rounding must not decide the side of a row none of whose features has a weight.
     std::fill(scores.begin(), scores.end(), 0.0F);
@@ -122,12 +144,12 @@ void L1Logistic::shrink_working_set(double largest_violation, std::int64_t n_row
 }
 
 // Coordinate descent on the quadratic model. steps_ holds the direction; it is zero on entry.
-void L1Logistic::descend(const NodeColumns& x, const L1Config& config, Random& random) {
+std::int32_t L1Logistic::descend(const NodeColumns& x, const L1Config& config, Random& random) {
     inner_ = working_;
-    double first_violation = 0.0;
     float margin = 0.0F;
     bool has_moved = false;
-    for (std::int32_t pass = 0; pass < config.max_passes; ++pass) {
+    std::int32_t pass = 0;
+    while (pass < config.max_passes) {
         for (std::size_t k = inner_.size(); k > 1; --k)
             std::swap(inner_[k - 1], inner_[random.below(static_cast<std::uint32_t>(k))]);
         double total = 0.0;
@@ -163,9 +185,10 @@ void L1Logistic::descend(const NodeColumns& x, const L1Config& config, Random& r
         }
         inner_.resize(kept);
         margin = largest / static_cast<float>(x.n_rows);
-        if (pass == 0) first_violation = total;
-        if (total <= kInnerTolerance * first_violation) break;
+        ++pass;
+        if (total <= inner_tolerance_ * start_violation_) break;
     }
+    return pass;
 }
 
 // Halve the step until the objective falls enough; false when no step does. Clears steps_.

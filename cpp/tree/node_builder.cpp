@@ -4,15 +4,45 @@
 #include <bit>
 #include <cmath>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 namespace longtail::tree {
 namespace {
 
-#ifndef DENSE_SHARE
-#define DENSE_SHARE 8
-#endif
 // A column is stored as a plain vector when at least one row in this many has it: sixteen rows an instruction outrun a
 // list of (row, value) well before half the rows.
-constexpr std::int64_t kDenseShare = DENSE_SHARE;
+constexpr std::int64_t kDenseShare = 8;
+
+// Features whose first derivative is below this are left out on trust.
+constexpr float kLikely = 0.9F;
+
+// Move the entries of a row whose feature has a slot to out_slots and out_values; both have room for the whole row and
+// sixteen more. Returns how many.
+std::int64_t pick_entries(const std::int32_t* features, const float* values, std::int64_t n, const std::int32_t* slots,
+                          std::int32_t* out_slots, float* out_values) {
+    std::int64_t n_out = 0;
+    std::int64_t k = 0;
+#if defined(__AVX512F__)
+    for (; k + 16 <= n; k += 16) {
+        const __m512i slot = _mm512_mask_i32gather_epi32(
+            _mm512_setzero_si512(), 0xFFFF, _mm512_loadu_si512(features + k), slots, 4);
+        const __mmask16 has_slot = _mm512_cmpge_epi32_mask(slot, _mm512_setzero_si512());
+        // Compress in registers and store whole vectors: compressing stores are slow on some processors.
+        _mm512_storeu_si512(out_slots + n_out, _mm512_maskz_compress_epi32(has_slot, slot));
+        _mm512_storeu_ps(out_values + n_out, _mm512_maskz_compress_ps(has_slot, _mm512_loadu_ps(values + k)));
+        n_out += std::popcount(static_cast<std::uint32_t>(has_slot));
+    }
+#endif
+    for (; k < n; ++k) {
+        const std::int32_t slot = slots[features[k]];
+        out_slots[n_out] = slot;
+        out_values[n_out] = values[k];
+        n_out += slot >= 0 ? 1 : 0;
+    }
+    return n_out;
+}
 
 }  // namespace
 
@@ -26,8 +56,8 @@ NodeBuilder::NodeBuilder(const FeaturesView& x, float bias) : x_(x), bias_(bias)
 }
 
 bool NodeBuilder::stays_zero(const FeatureSum& sum) const {
-    if (any_sides_factor_ > 0.0F) return (sum.positive + sum.negative) * any_sides_factor_ <= 1.0F;
-    return std::max(sum.positive, sum.negative) <= 1.0F;
+    if (any_sides_factor_ > 0.0F) return sum.absolute * any_sides_factor_ <= 1.0F;
+    return sum.absolute + std::fabs(sum.plain) <= 2.0F;  // twice the larger one of U_j and V_j
 }
 
 bool NodeBuilder::build(std::span<const std::int32_t> rows, std::span<const float> signed_costs, bool any_sides) {
@@ -46,6 +76,7 @@ bool NodeBuilder::build(std::span<const std::int32_t> rows, std::span<const floa
     columns_.feature_ids.clear();
     columns_.begin.assign(1, 0);
     start_gradients_.clear();
+    has_trusted_ = false;
     set_bias_gradient(signed_costs);
     if (const auto* csr = std::get_if<CsrView>(&x_))
         build_sparse(*csr, rows, signed_costs);
@@ -72,11 +103,11 @@ void NodeBuilder::build_sparse(const CsrView& x, std::span<const std::int32_t> r
     for (const std::int32_t feature : chosen_) slots_[feature] = -1;
 }
 
-// The signed sums of every feature of the node.
+// The sums of every feature of the node; it is touched_ unless its sums are zero.
 void NodeBuilder::add_up(const CsrView& x, std::span<const std::int32_t> rows, std::span<const float> signed_costs) {
     const std::int32_t* indices = x.indices.data();
     const float* values = x.values.data();
-    float* sums = &sums_[0].positive;
+    FeatureSum* sums = sums_.data();
     std::int64_t n_entries = 0;
     for (const std::int32_t row : rows) n_entries += x.row_size(row);
     // A large node touches most features: looking at all of them once is cheaper than noting which ones.
@@ -88,22 +119,25 @@ void NodeBuilder::add_up(const CsrView& x, std::span<const std::int32_t> rows, s
         if (notes_touched) {
             for (std::int64_t k = x.indptr[rows[i]]; k < last; ++k) {
                 const float ax = a * values[k];
-                float* sum = sums + 2 * static_cast<std::int64_t>(indices[k]);
+                FeatureSum& sum = sums[indices[k]];
                 touched_[n_touched] = indices[k];
-                n_touched += sum[0] == 0.0F && sum[1] == 0.0F;
-                sum[std::bit_cast<std::uint32_t>(ax) >> 31] += std::fabs(ax);
+                n_touched += sum.absolute == 0.0F;
+                sum.plain += ax;
+                sum.absolute += std::fabs(ax);
             }
         } else {
             for (std::int64_t k = x.indptr[rows[i]]; k < last; ++k) {
                 const float ax = a * values[k];
-                sums[2 * static_cast<std::int64_t>(indices[k]) + (std::bit_cast<std::uint32_t>(ax) >> 31)] += std::fabs(ax);
+                FeatureSum& sum = sums[indices[k]];
+                sum.plain += ax;
+                sum.absolute += std::fabs(ax);
             }
         }
     }
     if (!notes_touched) {
         for (std::int32_t j = 0; j < n_features_; ++j) {
             touched_[n_touched] = j;
-            n_touched += sums_[j].positive != 0.0F || sums_[j].negative != 0.0F;
+            n_touched += sums_[j].absolute != 0.0F;
         }
     }
     n_touched_ = n_touched;
@@ -116,8 +150,11 @@ void NodeBuilder::choose_features() {
     for (std::size_t t = 0; t < n_touched_; ++t) {
         const std::int32_t feature = touched_[t];
         FeatureSum& sum = sums_[feature];
-        if (!stays_zero(sum)) {
-            const float gradient = 0.5F * (sum.negative - sum.positive);
+        const float gradient = -0.5F * sum.plain;
+        const bool may_move = !stays_zero(sum);
+        const bool is_trusted = may_move && any_sides_factor_ == 0.0F && std::fabs(gradient) < kLikely;
+        has_trusted_ = has_trusted_ || is_trusted;
+        if (may_move && !is_trusted) {
             steepest_ = std::max(steepest_, std::fabs(gradient));
             slots_[feature] = static_cast<std::int32_t>(chosen_.size());
             chosen_.push_back(feature);
@@ -139,18 +176,59 @@ void NodeBuilder::collect_entries(const CsrView& x, std::span<const std::int32_t
             entry_slots_.resize(2 * room);
             entry_values_.resize(2 * room);
         }
-        std::int64_t k = x.indptr[row];
-        std::int32_t* out_slots = entry_slots_.data();
-        float* out_values = entry_values_.data();
         const std::int64_t first = n_entries;
-        for (; k < last; ++k) {
-            const std::int32_t slot = slots_[x.indices[k]];
-            out_slots[n_entries] = slot;
-            out_values[n_entries] = x.values[k];
-            n_entries += slot >= 0;
-        }
+        std::int32_t* out_slots = entry_slots_.data();
+        n_entries += pick_entries(x.indices.data() + x.indptr[row], x.values.data() + x.indptr[row],
+                                  last - x.indptr[row], slots_.data(), out_slots + first, entry_values_.data() + first);
         for (std::int64_t e = first; e < n_entries; ++e) ++counts_[out_slots[e]];
         entry_begin_.push_back(n_entries);
+    }
+}
+
+double NodeBuilder::add_violators(std::span<const std::int32_t> rows, std::span<const float> residuals) {
+    if (!has_trusted_) return 0.0;
+    const CsrView& x = std::get<CsrView>(x_);
+    add_up(x, rows, residuals);
+    for (const std::int32_t feature : columns_.feature_ids)
+        if (feature != n_features_) sums_[feature].plain = 0.0F;
+    double excess = 0.0;
+    std::vector<std::int32_t> found;
+    for (std::size_t t = 0; t < n_touched_; ++t) {
+        FeatureSum& sum = sums_[touched_[t]];
+        if (std::fabs(sum.plain) > 1.0F) {
+            excess += std::fabs(sum.plain) - 1.0F;
+            found.push_back(touched_[t]);
+        }
+        sum = FeatureSum{};
+    }
+    if (found.empty()) return 0.0;
+    chosen_ = found;
+    for (std::size_t slot = 0; slot < found.size(); ++slot) slots_[found[slot]] = static_cast<std::int32_t>(slot);
+    collect_entries(x, rows);
+    append_sparse_columns();
+    for (const std::int32_t feature : chosen_) slots_[feature] = -1;
+    return excess;
+}
+
+// Columns of late features are lists whatever their length: there are few of them.
+void NodeBuilder::append_sparse_columns() {
+    std::int64_t n_sparse = columns_.begin.back();
+    for (std::size_t slot = 0; slot < chosen_.size(); ++slot) {
+        columns_.feature_ids.push_back(chosen_[slot]);
+        ++columns_.n_columns;
+        const std::int64_t count = counts_[slot];
+        counts_[slot] = n_sparse;
+        n_sparse += count;
+        columns_.begin.push_back(n_sparse);
+    }
+    columns_.rows.resize(std::max(columns_.rows.size(), static_cast<std::size_t>(n_sparse)));
+    columns_.values.resize(std::max(columns_.values.size(), static_cast<std::size_t>(n_sparse)));
+    for (std::int64_t i = 0; i < columns_.n_rows; ++i) {
+        for (std::int64_t e = entry_begin_[i]; e < entry_begin_[i + 1]; ++e) {
+            const std::int64_t at = counts_[entry_slots_[e]]++;
+            columns_.rows[at] = static_cast<std::int32_t>(i);
+            columns_.values[at] = entry_values_[e];
+        }
     }
 }
 

@@ -12,12 +12,13 @@ namespace longtail::tree {
 
 using FeaturesView = std::variant<CsrView, DenseView>;
 
-// Gathers the columns of a node from the rows of X, leaving out features that provably stay at zero.
+// Gathers the columns of a node from the rows of X: only those of features that may get a weight.
 //
 // With a_i = delta_i C(delta_i), the derivative of the logistic loss along feature j lies within [-U_j, V_j], where U_j
 // sums the positive and V_j the negative a_i x_ij: if both are at most one, the l1 penalty keeps w_j at zero whatever the
 // other weights are. In small nodes that is most features. At w = 0 the derivative is (V_j - U_j) / 2, so that the solver
-// gets its first gradient free of charge.
+// gets its first gradient free of charge. Features whose first derivative is well below one are left out too, on trust:
+// once the others are solved, add_violators() looks at all rows again and adds the few that have become steep.
 class NodeBuilder {
 public:
     NodeBuilder(const FeaturesView& x, float bias);
@@ -27,22 +28,28 @@ public:
     // w = 0 is the solution, and columns() is not to be used.
     bool build(std::span<const std::int32_t> rows, std::span<const float> signed_costs, bool any_sides);
 
+    // Add columns for features that were left out on trust and whose derivative now exceeds one, given the derivatives
+    // of the loss by w.x_i. Columns keep no order: feature_ids tells. Returns how much those derivatives exceed one in
+    // sum; zero means that nothing changed.
+    double add_violators(std::span<const std::int32_t> rows, std::span<const float> residuals);
+
     const NodeColumns& columns() const { return columns_; }
     std::span<const float> start_gradients() const { return start_gradients_; }
     // The id columns().feature_ids has for the bias.
     std::int32_t bias_id() const { return n_features_; }
 
 private:
-    // Sums over the node's rows of a_i x_ij, by feature j; the two signs apart.
+    // Sums over the node's rows of a_i x_ij and of |a_i x_ij|, by feature j.
     struct FeatureSum {
-        float positive = 0.0F;
-        float negative = 0.0F;
+        float plain = 0.0F;
+        float absolute = 0.0F;
     };
     void build_sparse(const CsrView& x, std::span<const std::int32_t> rows, std::span<const float> signed_costs);
     void add_up(const CsrView& x, std::span<const std::int32_t> rows, std::span<const float> signed_costs);
     void choose_features();
     void collect_entries(const CsrView& x, std::span<const std::int32_t> rows);
     void fill_columns();
+    void append_sparse_columns();
     void build_dense(const DenseView& x, std::span<const std::int32_t> rows, std::span<const float> signed_costs);
     void make_dense_room(bool has_bias);
     void set_bias_gradient(std::span<const float> signed_costs);
@@ -52,6 +59,7 @@ private:
     std::int32_t n_features_;
     float bias_;
     float any_sides_factor_ = 0.0F;  // > 0: bound |a_i x_ij| sums by this instead of the two signed sums
+    bool has_trusted_ = false;       // features were left out without proof
     float bias_gradient_ = 0.0F;
     float steepest_ = 0.0F;  // the largest |derivative| at w = 0
     NodeColumns columns_;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "base/parallel_for.hpp"
 #include "base/top_k.hpp"
@@ -18,6 +19,9 @@ struct Scratch {
     std::vector<std::int32_t> seen;       // labels with a score
     std::vector<std::int32_t> nodes;      // where the row is in each tree
     std::vector<ScoredLabel> candidates;
+    std::vector<float> tree_parts;    // by label, of the candidates (re-ranking only)
+    std::vector<ScoredLabel> ranked;  // likewise
+    std::vector<float> best;
 };
 
 float node_score(const ForestView& forest, std::int32_t node, const float* row) {
@@ -86,34 +90,67 @@ void collect_candidates(const ForestView& forest, const float* row, float scale,
     }
 }
 
-// Replace the best candidates' scores by eq. 8 of PfastreXML and drop the others. `scale` turns the row into the one that
-// the centres are compared with; the squared distance needs only the shared features and the two norms.
-void rerank(const TailView& tail, const float* row, float scale, std::vector<ScoredLabel>& candidates) {
+// x.mu of a label's centre and a dense row.
+float centre_dot(const TailView& tail, std::int32_t label_id, const float* row) {
+    const std::int64_t last = tail.indptr[label_id + 1];
+    float s0 = 0.0F;
+    float s1 = 0.0F;
+    float s2 = 0.0F;
+    float s3 = 0.0F;
+    std::int64_t k = tail.indptr[label_id];
+    for (; k + 4 <= last; k += 4) {
+        s0 += tail.values[k] * row[tail.indices[k]];
+        s1 += tail.values[k + 1] * row[tail.indices[k + 1]];
+        s2 += tail.values[k + 2] * row[tail.indices[k + 2]];
+        s3 += tail.values[k + 3] * row[tail.indices[k + 3]];
+    }
+    for (; k < last; ++k) s0 += tail.values[k] * row[tail.indices[k]];
+    return (s0 + s1) + (s2 + s3);
+}
+
+float tail_part(const TailView& tail, float squared_distance) {
+    return (1.0F - tail.alpha) * logistic_loss(-tail.gamma * squared_distance);
+}
+
+// Replace the candidates by the best top_k of them under eq. 8 of PfastreXML (and some that are not). `scale` turns the row
+// into the one that the centres are compared with; the squared distance needs only the shared features and the two norms.
+// A row of length one is at least 1 - |mu| from mu: labels are looked at in the order of the score which that allows, and
+// no further than the k-th best score so far.
+void rerank(const TailView& tail, const float* row, float scale, std::size_t top_k, Scratch& scratch) {
+    std::vector<ScoredLabel>& candidates = scratch.candidates;
     const auto limit = static_cast<std::size_t>(tail.n_candidates);
     if (candidates.size() > limit) {
         std::nth_element(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(limit), candidates.end(),
                          ranks_before);
         candidates.resize(limit);
     }
+    constexpr float kSlack = 1e-3F;  // rounding of bounds and scores
     for (ScoredLabel& candidate : candidates) {
-        const std::int64_t last = tail.indptr[candidate.label_id + 1];
-        float s0 = 0.0F;
-        float s1 = 0.0F;
-        float s2 = 0.0F;
-        float s3 = 0.0F;
-        std::int64_t k = tail.indptr[candidate.label_id];
-        for (; k + 4 <= last; k += 4) {
-            s0 += tail.values[k] * row[tail.indices[k]];
-            s1 += tail.values[k + 1] * row[tail.indices[k + 1]];
-            s2 += tail.values[k + 2] * row[tail.indices[k + 2]];
-            s3 += tail.values[k + 3] * row[tail.indices[k + 3]];
-        }
-        for (; k < last; ++k) s0 += tail.values[k] * row[tail.indices[k]];
-        const float dot = scale * ((s0 + s1) + (s2 + s3) + tail.bias * tail.biases[candidate.label_id]);
-        const float squared_distance = std::max(0.0F, 1.0F - 2.0F * dot + tail.squared_norms[candidate.label_id]);
-        candidate.score = tail.alpha * std::log(candidate.score) -
-                          (1.0F - tail.alpha) * logistic_loss(-tail.gamma * squared_distance);
+        const float gap = 1.0F - std::sqrt(tail.squared_norms[candidate.label_id]);
+        scratch.tree_parts[candidate.label_id] = tail.alpha * std::log(candidate.score);
+        candidate.score = scratch.tree_parts[candidate.label_id] - tail_part(tail, gap * gap) + kSlack;
     }
+    const auto worse = [](const ScoredLabel& a, const ScoredLabel& b) { return ranks_before(b, a); };
+    std::make_heap(candidates.begin(), candidates.end(), worse);
+    scratch.ranked.clear();
+    scratch.best.clear();  // a heap of the top_k best scores, the least on top
+    while (!candidates.empty()) {
+        if (scratch.best.size() == top_k && candidates.front().score < scratch.best.front()) break;
+        std::pop_heap(candidates.begin(), candidates.end(), worse);
+        const std::int32_t label_id = candidates.back().label_id;
+        candidates.pop_back();
+        const float dot = scale * (centre_dot(tail, label_id, row) + tail.bias * tail.biases[label_id]);
+        const float squared_distance = std::max(0.0F, 1.0F - 2.0F * dot + tail.squared_norms[label_id]);
+        const float score = scratch.tree_parts[label_id] - tail_part(tail, squared_distance);
+        scratch.ranked.push_back({score, label_id});
+        scratch.best.push_back(score);
+        std::push_heap(scratch.best.begin(), scratch.best.end(), std::greater<>());
+        if (scratch.best.size() > top_k) {
+            std::pop_heap(scratch.best.begin(), scratch.best.end(), std::greater<>());
+            scratch.best.pop_back();
+        }
+    }
+    candidates.swap(scratch.ranked);
 }
 
 }  // namespace
@@ -138,6 +175,7 @@ Ranking predict_forest(const FeaturesView& x, const ForestView& forest, std::spa
     parallel_for(n_tasks, config.n_threads, control, [&](std::int64_t task, int worker) {
         Scratch& scratch = scratches[worker];
         scratch.label_scores.resize(static_cast<std::size_t>(config.n_labels));
+        if (tail != nullptr) scratch.tree_parts.resize(static_cast<std::size_t>(config.n_labels));
         if (csr != nullptr) scratch.row.resize(static_cast<std::size_t>(n_cols));
         const std::int64_t last = std::min(n_rows, (task + 1) * kRowsPerTask);
         for (std::int64_t i = task * kRowsPerTask; i < last; ++i) {
@@ -156,7 +194,7 @@ Ranking predict_forest(const FeaturesView& x, const ForestView& forest, std::spa
                 // The row is scaled to unit length first, if asked for, then the bias joins it and it is scaled again.
                 TailView scaled = *tail;
                 scaled.bias = tail->bias / scale;
-                rerank(scaled, row, tail_scale(values, scaled.bias), scratch.candidates);
+                rerank(scaled, row, tail_scale(values, scaled.bias), width, scratch);
             }
             select_top_k(scratch.candidates, std::span(ranking.label_ids).subspan(at, width),
                          std::span(ranking.scores).subspan(at, width));

@@ -14,6 +14,9 @@ constexpr float kUnit = 1 << 20;  // fixed point: steps of one millionth; room f
 constexpr float kTie = 1e-6F;  // rounding in a sum of discounts must not move a row
 constexpr std::int32_t kMaxRounds = 200;  // finite by theorem 1; the cap is for rounding
 
+// Not llround, which is a call into the library; any rounding will do if it is the same everywhere.
+std::int64_t fixed_point(float weight) { return static_cast<std::int64_t>(kUnit * weight + 0.5F); }
+
 }  // namespace
 
 RankedSides::RankedSides(std::int64_t n_labels, const RankConfig& config)
@@ -65,7 +68,7 @@ void RankedSides::load(std::span<const std::int32_t> rows, const LabelsView& y,
                 total_weights_.push_back(0);
             }
             entries_.push_back(slot);
-            total_weights_[slot] += std::llround(kUnit * gain * label_factors_[slot]);
+            total_weights_[slot] += fixed_point(gain * label_factors_[slot]);
         }
         entry_begin_.push_back(static_cast<std::int64_t>(entries_.size()));
     }
@@ -105,7 +108,7 @@ std::int32_t RankedSides::alternate(std::span<std::uint8_t> sides, const Separat
     const auto move_row = [&](std::size_t i, std::int64_t sign) {
         for (std::int64_t k = entry_begin_[i]; k < entry_begin_[i + 1]; ++k) {
             const std::int32_t l = entries_[k];
-            right_weights_[l] += sign * std::llround(kUnit * row_gains_[i] * label_factors_[l]);
+            right_weights_[l] += sign * fixed_point(row_gains_[i] * label_factors_[l]);
         }
     };
     std::fill(right_weights_.begin(), right_weights_.end(), 0);

@@ -62,7 +62,8 @@ class FastXML(XMCClassifier):
     """Rank labels by the leaves that a row reaches in an ensemble of trees.
 
     Each node sends its rows left or right so that both sides can rank their labels well (nDCG), then learns a sparse
-    linear separator of the two sides; leaves keep the most frequent labels of their rows. Defaults are the paper's.
+    linear separator of the two sides; leaves keep the most frequent labels of their rows. Defaults are the paper's but
+    for `leaf_labels`.
 
     Parameters
     ----------
@@ -70,8 +71,9 @@ class FastXML(XMCClassifier):
         Trees, grown independently.
     max_leaf_size : int, default 10
         A node with more training rows than this is split further.
-    leaf_labels : int, default 20
-        Labels kept per leaf, the most frequent ones.
+    leaf_labels : int, default 100
+        Labels kept per leaf, the most frequent ones. The paper keeps 20; 100 are all of nearly every leaf, and worth a
+        quarter of a point of P@3 and P@5 on EURLex-4K.
     split_loss : {"ndcg", "precision"}, default "ndcg"
         What the sides of a split are chosen for.
     split_top_k : int or None, default None
@@ -122,7 +124,7 @@ class FastXML(XMCClassifier):
 
     n_trees: int = 50
     max_leaf_size: int = 10
-    leaf_labels: int = 20
+    leaf_labels: int = 100
     split_loss: str = "ndcg"
     split_top_k: int | None = None
     separator_cost: float = 1.0
