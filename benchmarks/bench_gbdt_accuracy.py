@@ -6,7 +6,7 @@ three projections (Table 1 has them for Wiki10-31K). LEML itself is the first li
 
 from functools import partial
 
-from gbdt_data import BEST, SETTINGS, add_data_option, model_bytes, precisions, read_set
+from gbdt_data import BEST, SETTINGS, add_data_option, learn_projection, model_bytes, precisions, read_set
 from measure import emit, make_parser, measure
 
 import longtail as lt
@@ -23,13 +23,18 @@ def main() -> None:
         X, Y, X_test, Y_test = read_set(options.data, name)
         models = {"LEML": lt.LEML(l2=SETTINGS[name].get("projection_l2", 10.0), n_jobs=options.threads)}
         models["paper's settings"] = lt.GBDTSparse(**SETTINGS[name], n_jobs=options.threads)
-        models["best settings"] = lt.GBDTSparse(**BEST[name], n_jobs=options.threads)
         if name == "eurlex":
-            for projection in ("pca", "random"):
+            for projection in ("leml", "pca", "random"):
                 settings = BEST[name] | {"projection": projection}
                 models[f"best settings, {projection}"] = lt.GBDTSparse(**settings, n_jobs=options.threads)
+        else:
+            models["best settings"] = lt.GBDTSparse(**BEST[name], n_jobs=options.threads)
         for label, model in models.items():
             record = {"question": "gbdt accuracy", "set": name, "model": label, "threads": options.threads}
+            record["params"] = {key: value for key, value in model.get_params().items() if key != "n_jobs"}
+            if label.startswith("best settings, "):
+                learn = partial(learn_projection, model.projection, X, Y, model.projection_l2, options.threads)
+                record["projection_cpu_seconds"] = measure(learn, 1)["cpu_seconds"]
             record |= {
                 f"train_{key}": value for key, value in measure(partial(model.fit, X, Y), options.repeats).items()
             }

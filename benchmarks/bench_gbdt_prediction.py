@@ -25,11 +25,12 @@ def main() -> None:
     for name in options.sets:
         X, Y, X_test, Y_test = read_set(options.data, name)
         for model in (lt.GBDTSparse(**SETTINGS[name], n_jobs=1), lt.FastXML(n_jobs=1)):
-            model.fit(X, Y)
+            training = measure(partial(model.fit, X, Y), 1)
             batch = measure(partial(model.predict_top_k, X_test, 5), options.repeats, warm_ups=1)
             rows = [X_test[[row]] for row in range(200)]
             single = measure(partial(predict_one_by_one, model, rows), options.repeats, warm_ups=1)
             record = {"question": "gbdt prediction", "set": name, "model": type(model).__name__, "threads": 1}
+            record["train_cpu_seconds"] = training["cpu_seconds"]
             record["predict_us_per_row"] = round(1e6 * batch["wall_seconds"] / X_test.shape[0], 2)
             record["predict_single_us"] = round(1e6 * single["wall_seconds"] / len(rows), 2)
             record |= {"model_bytes": model_bytes(model), **precisions(model, X_test, Y_test)}

@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 
 import longtail as lt
+from longtail import _core
+from longtail._projection import leml_projection, pca_projection, random_projection
 
 # The settings of the paper's section 5. It leaves shrinkage and the number of trees open: those are ours.
 PAPER = {"leaf_top_k": 20, "max_depth": 10, "min_leaf_size": 100, "l2": 5.0, "threshold_step": 0.05}
@@ -45,3 +47,13 @@ def precisions(model, X_test, Y_test) -> dict[str, float]:
 def model_bytes(model) -> int:
     """Size of what `lt.save` writes: all fitted arrays."""
     return sum(getattr(model, name).nbytes for name in model._state)
+
+
+def learn_projection(kind: str, X, Y, l2: float, n_threads: int):
+    """Learn what GBDTSparse learns first, alone: 100 columns."""
+    control = _core.Control()
+    if kind == "random":
+        return random_projection(X.shape[1], 100, 0)
+    if kind == "pca":
+        return pca_projection(X, 100, 0, n_threads, control)
+    return leml_projection(X, Y, 100, l2, 5, 0, n_threads, control).W
