@@ -5,7 +5,6 @@ the installed longtail can be imported. Left out: browser and cluster tests, whi
 that ask whether files of the source tree are fresh.
 """
 
-import os
 import shutil
 import subprocess
 import sys
@@ -31,11 +30,10 @@ with tempfile.TemporaryDirectory() as folder:
         copy = shutil.copytree if (source / name).is_dir() else shutil.copy
         copy(source / name, Path(folder) / name)
     where = "import longtail, pathlib; print(pathlib.Path(longtail.__file__).parent)"
-    # -P: not even the folder of the tests may come before the installed package
-    place = subprocess.run([sys.executable, "-P", "-c", where], cwd=folder, check=True, capture_output=True, text=True)
+    place = subprocess.run([sys.executable, "-c", where], cwd=folder, check=True, capture_output=True, text=True)
     print(f"testing {place.stdout.strip()}", flush=True)
     if Path(place.stdout.strip()).is_relative_to(source):
         sys.exit("that is the source, not an installed wheel")
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not web and not cluster and not slow"]
     command += [f"--ignore={name}" for name in _LEFT_OUT] + sys.argv[2:]
-    sys.exit(subprocess.run(command, cwd=folder, env=os.environ | {"PYTHONSAFEPATH": "1"}).returncode)
+    sys.exit(subprocess.run(command, cwd=folder, check=False).returncode)
