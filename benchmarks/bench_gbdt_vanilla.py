@@ -17,7 +17,9 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.set_defaults(repeats=1)
     add_data_option(parser)
-    parser.add_argument("--trees", type=int, default=30, help="trees of the vanilla booster (default 30)")
+    parser.add_argument("--trees", type=int, default=10, help="trees of the vanilla booster (default 10)")
+    parser.add_argument("--leaf-top-k", type=int, default=10, help="of the sparse booster (default 10)")
+    parser.add_argument("--split-labels", type=int, default=16, help="of the sparse booster (default 16)")
     parser.add_argument("--shrinkage", type=float, default=0.3)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
@@ -39,8 +41,9 @@ def main() -> None:
         return spent["cpu_seconds"], found["P@1"]
 
     vanilla_seconds, vanilla_precision = run("vanilla", leaf_top_k=None, n_trees=options.trees)
-    for factor in (1, 1.5, 2, 3, 4, 6):
-        seconds, precision = run("sparse", leaf_top_k=20, n_trees=round(factor * options.trees))
+    leaves = {"leaf_top_k": options.leaf_top_k, "split_labels": options.split_labels}
+    for factor in (1, 1.1, 1.2, 1.35, 1.5, 2, 3, 4, 6):
+        seconds, precision = run("sparse", **leaves, n_trees=round(factor * options.trees))
         print(f"{round(factor * options.trees)} trees: {vanilla_seconds / seconds:.1f} times faster, P@1 {precision}")
         if precision >= vanilla_precision:
             break

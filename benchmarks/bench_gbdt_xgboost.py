@@ -3,7 +3,7 @@
 `--peer` is an interpreter that has xgboost. Both grow the same number of trees of the same depth on the same rows
 (Mediamill and Delicious; Delicious unprojected, as XGBoost reads it). XGBoost keeps a histogram of every node of a
 level, (features × bins × labels) of 16 bytes each: with its default of 256 bins, depth 10 on Mediamill's 101 labels
-wants more than 20 GB. `--cached-nodes` bounds how many it keeps (it then counts again instead of subtracting), and
+was killed at over 9 GB. `--cached-nodes` bounds how many it keeps (it then counts again instead of subtracting), and
 `--max-bin 20` gives it no more thresholds than we try. With `--growing`, synthetic data with 100, 300, 1,000 … labels
 is trained by both, each in a fresh process with `--memory-gb` of address space; a line says where one stops.
 """
