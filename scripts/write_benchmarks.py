@@ -23,14 +23,16 @@ HEAD = """# Benchmarks
 <!-- Written by scripts/write_benchmarks.py from benchmarks/results/systems.jsonl; do not edit. -->
 
 Ours (bold) and the peers, each in a process of its own, pinned to as many cores as it has threads, alone on the
-machine; `make bench` runs it all again, `benchmarks/matrix.toml` says what. All go through the same clock: data is in
-memory when training begins, libraries are imported, prediction is timed on the model as loaded from its files.
-Times are wall seconds, the median of the runs with the least and greatest in brackets. "one row" is a call with a
-single row; Omikuji has no other. "peak" is the largest resident memory of the process until training ended, with the
-data. Model sizes are those of the files. P, nDCG, PSP (propensity-scored precision, A = 0.55, B = 1.5) and coverage
-are computed by the same code for all, in %; every test row counts, also those without labels. Published figures (in
-italics) were not measured here, and the splits of Bibtex, Delicious and Mediamill differ from the repository's random
-ones: differences of a point mean nothing there.
+machine; `make bench` runs it all again, `benchmarks/matrix.toml` says what. All have their default parameters (Parabel
+and Bonsai three trees, as in their papers); rows are scaled to length 1 except where a table says that a system got
+them as they are, and on Mediamill, where all did. All go through the same clock: data is in memory when training
+begins, libraries are imported, prediction is timed on the model as loaded from its files. Times are wall seconds, the
+median of the runs with the least and greatest in brackets. "one row" is a call with a single row; Omikuji has no other.
+"peak" is the largest resident memory of the process until training ended, with the data. Model sizes are those of the
+files. P, nDCG, PSP (propensity-scored precision, A = 0.55, B = 1.5) and coverage are computed by the same code for all,
+in %; every test row counts, also those without labels. Published figures (in italics) were not measured here, and the
+splits of Bibtex, Delicious and Mediamill differ from the repository's random ones: differences of a point mean nothing
+there.
 """
 
 
