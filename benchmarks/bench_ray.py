@@ -23,6 +23,7 @@ from longtail.execution import Plan, Run
 
 QUESTIONS = ("start-up", "overhead", "retry", "memory", "broadcast", "nodes")
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # listen on 127.0.0.1 only
 os.environ["OMP_NUM_THREADS"] = "1"
 
 
@@ -211,11 +212,11 @@ def large_arrays(n_bytes):
 
 @contextlib.contextmanager
 def cluster_of(n_nodes, store_bytes):
-    """Several raylets of one CPU each on this machine, on a loopback address that Ray does not rewrite."""
+    """Several raylets of one CPU each on this machine."""
     from ray.cluster_utils import Cluster
 
     logging.getLogger("ray").setLevel(logging.WARNING)
-    settings = {"num_cpus": 1, "node_ip_address": "127.0.0.2", "object_store_memory": store_bytes}
+    settings = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": store_bytes}
     cluster = Cluster()
     try:
         cluster.add_node(include_dashboard=False, **settings)

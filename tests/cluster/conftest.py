@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-# Loopback, but not 127.0.0.1: Ray takes that for "this machine" and would look for the head at its outer address.
-_SETTINGS: dict[str, Any] = {"node_ip_address": "127.0.0.2", "object_store_memory": 100 << 20}
+# Without this, and before ray is imported, Ray replaces 127.0.0.1 by an outer address and listens on all of them.
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+_SETTINGS: dict[str, Any] = {"node_ip_address": "127.0.0.1", "object_store_memory": 100 << 20}
 
 
 class LocalCluster:

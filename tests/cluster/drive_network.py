@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,10 @@ def main() -> None:
         n_tasks=8,
     )
     with lt.RayExecutor(address=sys.argv[1], group_seconds=0, timeout_seconds=60) as executor:
+        until = time.monotonic() + 60
+        while executor.count_slots() < 2:
+            assert time.monotonic() < until, "the second node does not come"
+            time.sleep(0.1)
         found = [shard["found"].tolist() for shard in Run("Finder", 1, executor=executor).map(plan)]
         data = lt.datasets.make_synthetic(n_rows=300, n_features=60, n_labels=100, labels_per_row=3)
         there = lt.FastXML(n_trees=6).fit(data.X, data.Y, executor=executor)

@@ -13,7 +13,7 @@ import longtail as lt
 from longtail.execution import Run
 from tests.cluster import tasks
 
-ROOM_BYTES = 1 << 29  # what tasks may take before the monitor steps in
+ROOM_BYTES = 1 << 30  # what tasks may take before the monitor steps in
 MOST_BYTES = 2 << 30  # what the greedy one would take
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,7 @@ from tests.cli.test_commands import longtail
 from tests.cluster.conftest import LocalCluster
 
 pytestmark = pytest.mark.cluster
+ROOT = Path(__file__).parents[2]
 
 
 def read_arrays(model: Path) -> dict[str, bytes]:
@@ -44,3 +49,13 @@ def test_a_wrong_place_is_one_line(tmp_path: Path) -> None:
     answer = longtail("train", data, "-o", tmp_path / "model", "-e", "Popularity", "--on", "spark", ok=False)
     assert answer.code == 2
     assert "'ray://host:port'" in answer.stderr
+
+
+def test_a_cluster_on_this_machine_listens_to_this_machine_only() -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    command = [sys.executable, "-m", "tests.cluster.listen"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    listening = json.loads(done.stdout.splitlines()[-1])
+    assert len(listening) > 3
+    assert {address[-8:] for address in listening} == {"0100007F"}, "127.0.0.1, plain or as an IPv6 address"

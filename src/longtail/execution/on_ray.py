@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
@@ -107,7 +108,8 @@ class RayExecutor:
             n_cpus = max(self.n_local_cpus or 1, self.n_cpus)
             settings |= {"num_cpus": n_cpus, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         try:
-            ray.init(address=address, **settings)
+            with _loopback_only() if address == "local" else contextlib.nullcontext():
+                ray.init(address=address, **settings)
         except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             raise ConnectionError(
                 f"no Ray cluster answers at {address!r} ({first_line(error)}); start one with `ray start --head`, "
@@ -361,6 +363,28 @@ class _Mapping:
             if not left:
                 break
         self._running.clear()
+
+
+@contextlib.contextmanager
+def _loopback_only() -> Iterator[None]:
+    """Have Ray listen on 127.0.0.1 only, as it does where it forms no clusters; elsewhere it listens on every address.
+
+    It replaces 127.0.0.1 by an outer address unless this setting, which it reads once, says otherwise.
+    """
+    from ray._private import ray_constants
+
+    name = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+    before, was_set = getattr(ray_constants, "ENABLE_RAY_CLUSTER", True), os.environ.get(name)
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    os.environ[name] = "0"
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+        if was_set is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = was_set
 
 
 def live_nodes(ray: Any) -> list[dict[str, Any]]:
