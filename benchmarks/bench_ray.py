@@ -183,9 +183,9 @@ def ask_nodes(options):
         with cluster_of(n_nodes, 1 << 28) as address, lt.RayExecutor(address=address) as executor:
             fit_constant(executor)
             found = [seconds_of(fit_trees, X, Y, n_trees, 1, executor) for _ in range(options.repeats)]
-        n_busy = min(n_nodes, n_cores)
-        # The longest chain of trees on one slot: docs/scaling.md.
-        expected = -(-n_trees // n_nodes) * (work / n_trees) * (n_nodes / n_busy)
+        # The longest chain of trees on one slot (docs/scaling.md); nodes beyond the cores take turns.
+        turns = max(1, min(n_nodes, n_trees) / n_cores)
+        expected = -(-n_trees // n_nodes) * (work / n_trees) * turns
         yield record | {"nodes": n_nodes, "cores": n_cores, "expected_seconds": round(expected, 3)} | spread(found)
 
 
