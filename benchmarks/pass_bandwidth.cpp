@@ -53,6 +53,13 @@ int main(int, char** arguments) {
     const double rounded_pass = best_seconds([&] {
         for (std::int64_t row = 0; row < n_rows; ++row) rows.rounded_dots<2, 2>(row, rounded.data(), sums);
     });
+    // The same work on a hundred features, whose weights stay in the first-level cache: what is left is arithmetic.
+    std::vector<std::int32_t> folded(indices);
+    for (std::int32_t& index : folded) index %= 100;
+    const SparseRows near_rows(CsrView{n_rows, n_features, indptr, folded, values});
+    const double near_pass = best_seconds([&] {
+        for (std::int64_t row = 0; row < n_rows; ++row) near_rows.rounded_dots<2, 2>(row, rounded.data(), sums);
+    });
     const double half_pass = best_seconds([&] {
         for (std::int64_t row = 0; row < n_rows; ++row) rows.rounded_dots<1, 2>(row, rounded.data(), sums);
     });
@@ -72,10 +79,10 @@ int main(int, char** arguments) {
     const double copy = best_seconds([&] { std::memcpy(to.data(), from.data(), n_copied); });
     const double n_entries = static_cast<double>(indices.size());
     std::printf(
-        "{\"pass_64_bfloat16_ms\": %.4g, \"pass_32_bfloat16_ms\": %.4g, \"pass_32_float32_ms\": %.4g, \"pass_16_float32_ms\": %.4g, "
+        "{\"pass_64_bfloat16_ms\": %.4g, \"pass_64_in_first_cache_ms\": %.4g, \"pass_32_bfloat16_ms\": %.4g, \"pass_32_float32_ms\": %.4g, \"pass_16_float32_ms\": %.4g, "
         "\"pass_1_float32_ms\": %.4g, \"x_gb_s\": %.4g, \"weights_gb_s\": %.4g, \"copy_gb_s\": %.4g, "
         "\"gflops\": %.4g, \"check\": %g}\n",
-        1e3 * rounded_pass, 1e3 * half_pass, 1e3 * float_pass, 1e3 * narrow_pass, 1e3 * one_label, 8e-9 * n_entries / rounded_pass,
+        1e3 * rounded_pass, 1e3 * near_pass, 1e3 * half_pass, 1e3 * float_pass, 1e3 * narrow_pass, 1e3 * one_label, 8e-9 * n_entries / rounded_pass,
         128e-9 * n_entries / rounded_pass, 2e-9 * static_cast<double>(n_copied) / copy,
         128e-9 * n_entries / rounded_pass, static_cast<double>(total) + static_cast<double>(sums[0][0] + sums[1][1]));
 }
