@@ -90,8 +90,8 @@ def speed() -> list[str]:
             f"The pass over {NAMES[dataset]} for 64 labels takes {record['pass_64_bfloat16_ms']:.1f} ms. It reads X at "
             f"{record['x_gb_s']:.1f} GB/s and weights at {record['weights_gb_s']:.0f} GB/s, where a copy of 64 MB "
             f"reads and writes {record['copy_gb_s']:.0f} GB/s. With all weights in the first-level cache it would take "
-            f"{record['pass_64_in_first_cache_ms']:.1f} ms: it is bound by arithmetic (widening bfloat16, and sums that "
-            "wait for one another), not by memory.",
+            f"{record['pass_64_in_first_cache_ms']:.1f} ms: it is bound by arithmetic (widening bfloat16, and sums "
+            "that wait for one another), not by memory.",
         ]
     return out
 
