@@ -46,11 +46,38 @@ def make_models() -> dict[str, Any]:
         "popularity-dense": lt.Popularity(n_jobs=1, random_state=7).fit(X.toarray(), Y.toarray().astype(np.int8)),
         "popularity-classes": lt.Popularity(n_jobs=1).fit(X, np.arange(40) % 3 * 10),
         "popularity-names": lt.Popularity(n_jobs=1).fit(X, animals),
+        "dismec": lt.DiSMEC(n_jobs=1).fit(X, Y),
+        "dismec-int8": lt.DiSMEC(weight_type="int8", n_jobs=1).fit(X, Y),
+        "fastxml": lt.FastXML(n_trees=3, n_jobs=1).fit(X, Y),
+        "pfastxml": lt.PfastXML(n_trees=3, n_jobs=1).fit(X, Y),
+        "pfastrexml": lt.PfastreXML(n_trees=3, n_jobs=1).fit(X, Y),
+        "gbdt": lt.GBDTSparse(n_trees=4, min_leaf_size=2, n_components=4, n_jobs=1).fit(X, Y),
+        "gbdt-dense": lt.GBDTSparse(n_trees=4, min_leaf_size=2, n_jobs=1).fit(X.toarray(), Y),
+        "leml": lt.LEML(n_components=3, n_jobs=1).fit(X, Y),
+        "tagger": make_tagger(),
     }
+
+
+def make_tagger() -> lt.Tagger:
+    """Fit a Tagger with a blocked label and a calibration."""
+    labels = [[name for name in text.split() if len(name) > 2] for text in make_texts()]
+    tagger = lt.Tagger(lt.DiSMEC(n_jobs=1), lt.TextVectorizer(min_df=1), blocked=["mail"])
+    tagger.fit(make_texts(), labels).calibrate(make_texts(), labels)
+    return tagger
+
+
+def make_texts() -> list[str]:
+    """Return forty short texts, the same for ever."""
+    words = ["web", "sérver", "mail", "game", "to"]
+    return [f"{words[i % 5]} {words[i * 3 % 4]} {words[i * i % 5]}" for i in range(40)]
 
 
 def ask(model: Any) -> dict[str, Any]:
     """Return what a model answers, as JSON values."""
+    if isinstance(model, lt.Tagger):
+        tags = [tag for row in model.tag(make_texts(), top_k=3) for tag in row]
+        names = [tag.label for tag in tags]
+        return {"names": names, "scores": [number for tag in tags for number in (tag.score, tag.proba)]}
     label_ids, scores = model.predict_top_k(make_rows(), top_k=TOP_K)
     predicted = model.predict(make_rows())
     predicted = predicted.toarray() if sp.issparse(predicted) else predicted
