@@ -113,7 +113,8 @@ class RayExecutor:
         except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             raise ConnectionError(
                 f"no Ray cluster answers at {address!r} ({first_line(error)}); start one with `ray start --head`, "
-                "or leave the address out to run on this machine"
+                "leave the address out to run on this machine, or, if it wants a token, set RAY_AUTH_MODE=token "
+                "and RAY_AUTH_TOKEN as on its head"
             ) from error
         self._started = True
         return ray
