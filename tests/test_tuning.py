@@ -62,6 +62,13 @@ def test_the_search_finds_the_dial(data: Any) -> None:
     assert found.trials[0].params == {"dial": 0.1, "mode": "off"}, "the first trial is the estimator as given"
 
 
+def test_an_estimator_outside_the_ranges_is_not_tried(data: Any) -> None:
+    found = lt.tune(Dial(dial=0.7, mode="on"), *data, ranges={"dial": Between(0.0, 0.3)}, n_trials=3, measure="P@1")
+    assert all(0 <= trial.params["dial"] <= 0.3 for trial in found.trials)
+    found = lt.tune(Dial(), *data, ranges={"mode": OneOf("on", "broken")}, n_trials=3, measure="P@1")
+    assert all(trial.params["mode"] != "off" for trial in found.trials)
+
+
 def test_learning_from_trials_beats_chance(data: Any) -> None:
     scores = {
         search: [

@@ -14,7 +14,7 @@ from longtail import _core, _rules
 from longtail._arrays import ArraySpec
 from longtail._contributions import Contributions
 from longtail._estimator import Estimator
-from longtail._matrices import Labels, Matrix, YKind, canonical_csr, labels_from
+from longtail._matrices import Labels, Matrix, YKind, canonical_csr, labels_from, without_stored_zeros
 from longtail._progress import Progress
 from longtail._ranges import Range
 from longtail._rules import Choice, Int, Rule
@@ -23,6 +23,8 @@ from longtail._topk import TopK
 from longtail.execution import Executor, Run
 
 _FIRST_TOP_K = 32
+# Rankings are padded to top_k columns: what nobody reads must not fill the memory.
+_MAX_TOP_K = 1_000_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -121,7 +123,7 @@ class XMCClassifier(Estimator):
         """
         owner = type(self).__name__
         _rules.check_params(owner, self.get_params(deep=False), self._rules)
-        X = self._validated(X, reset=True)
+        X = without_stored_zeros(self._validated(X, reset=True))
         labels = labels_from(owner, y, X.shape[0])
         _core.check_labels(labels.Y.shape[1], labels.Y.indptr, labels.Y.indices, "y")
         with Run(
@@ -146,7 +148,7 @@ class XMCClassifier(Estimator):
             label_ids int32 (n_rows, top_k) and scores float32 (n_rows, top_k), best first.
         """
         self._check_fitted()
-        _rules.check_value(type(self).__name__, "top_k", top_k, (_rules.Int(1),))
+        _rules.check_value(type(self).__name__, "top_k", top_k, (_rules.Int(1, max(_MAX_TOP_K, self.n_labels_)),))
         found = self._top_k(self._validated(X, reset=False), min(int(top_k), max(self.n_labels_, 1)))
         n_missing = int(top_k) - found.label_ids.shape[1]
         if n_missing == 0:

@@ -63,6 +63,15 @@ def csr_from_parts(
     return csr
 
 
+def without_stored_zeros(X: Any) -> Any:
+    """Drop zeros that are stored in a sparse matrix, so that they do not change the order in which solvers work."""
+    if not sp.issparse(X) or X.data.all():
+        return X
+    kept = X.copy()
+    kept.eliminate_zeros()
+    return canonical_csr(kept)
+
+
 def labels_from(owner: str, y: Any, n_rows: int) -> Labels:
     """Read y: 1-D classes, a dense 0/1 indicator or a sparse one."""
     if y is None:

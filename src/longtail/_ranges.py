@@ -16,6 +16,9 @@ class Range(Protocol):
     def share_of(self, value: Any) -> float:
         """Return the share at which a value lies."""
 
+    def holds(self, value: Any) -> bool:
+        """Tell whether a value lies in the range."""
+
 
 @dataclass(frozen=True)
 class Between:
@@ -46,6 +49,9 @@ class Between:
         at = (math.log(value) if self.log else value) - low
         return min(max(at / (high - low), 0.0), 1.0)
 
+    def holds(self, value: Any) -> bool:
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
     def _ends(self) -> tuple[float, float]:
         low, high = (self.low - 0.5, self.high + 0.5) if self.is_whole else (self.low, self.high)
         return (math.log(low), math.log(high)) if self.log else (low, high)
@@ -67,3 +73,6 @@ class OneOf:
 
     def share_of(self, value: Any) -> float:
         return (self.values.index(value) + 0.5) / len(self.values)
+
+    def holds(self, value: Any) -> bool:
+        return value in self.values

@@ -56,7 +56,7 @@ class PfastXML(FastXML):
     propensity_a: float = 0.55
     propensity_b: float = 1.5
 
-    _rules: ClassVar = {"propensity_a": (Real(0),), "propensity_b": (Real(0, above=True),)}
+    _rules: ClassVar = {"propensity_a": (Real(0, 100),), "propensity_b": (Real(0, above=True),)}
 
     def _label_weights(self, Y: sp.csr_array) -> NDArray[np.float32]:
         return (1 / self._propensities(Y)).astype(np.float32)

@@ -386,7 +386,10 @@ class Tagger:
         wanted = checked_names(what, names)
         for name in wanted:
             if name not in ids:
-                raise ValueError(f"Tagger: {what}: there is no label {name!r}; search_labels finds those there are")
+                alike = ", ".join(map(repr, self.search_labels(name, 3)))
+                raise ValueError(
+                    f"Tagger: {what}: there is no label {name!r}" + (f"; there is {alike}" if alike else "")
+                )
         return [ids[name] for name in wanted]
 
 

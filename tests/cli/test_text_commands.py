@@ -173,3 +173,25 @@ def test_the_page_of_commands_is_fresh() -> None:
     page = script.parent.parent / "docs" / "cli.md"
     done = subprocess.run([sys.executable, script, "--check", page], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_line_of_predict_is_one_line_whatever_the_labels_hold(tmp_path: Path) -> None:
+    data = tmp_path / "odd.jsonl"
+    data.write_text('{"text": "one two", "labels": ["a\\tb", "c\\nd"]}\n' * 3)
+    longtail("train", data, "-o", tmp_path / "m", "-e", "Popularity", "--block", "nope")
+    lines = longtail("predict", tmp_path / "m", data).stdout.splitlines()
+    assert [len(line.split("\t")) for line in lines] == [2, 2, 2]
+
+
+def test_an_unknown_blocked_label_is_told(data: Path, tmp_path: Path) -> None:
+    answer = longtail("train", data, "-o", tmp_path / "m", "-e", "Popularity", "--block", "nope")
+    assert "--block nope: the data has no such label" in answer.stderr
+
+
+def test_nothing_to_measure_is_an_error(model: Path, tmp_path: Path) -> None:
+    data = tmp_path / "bare.jsonl"
+    data.write_text('{"text": "one", "labels": []}\n')
+    answer = longtail("evaluate", model, data, ok=False)
+    assert (answer.code, answer.stderr.count("\n")) == (2, 1)
+    assert "nothing to measure" in answer.stderr
+    assert "must be ray, auto or ray://" in longtail("predict", model, data, "--on", "nonsense", ok=False).stderr

@@ -45,7 +45,7 @@ def test_an_estimator_with_everything_comes_back(toy: ToyTree, tmp_path: Path) -
     assert found.get_params(deep=False).keys() == toy.get_params(deep=False).keys()
     assert (found.depth, found.rate, found.mode, found.is_deep) == (3, 0.75, "exact", True)
     assert isinstance(found.helper, lt.Popularity)
-    assert found.helper.n_jobs == 2
+    assert found.helper.n_jobs is None, "threads are not a part of a model"
     assert not hasattr(found.helper, "ranking_"), "a parameter is not fitted"
     assert (found.n_features_in_, found.n_labels_, found.n_rows_, found.gain_) == (8, 3, 30, 0.25)
     for name in ("children_", "weights_", "label_counts_"):
@@ -190,7 +190,7 @@ def test_describe_tells_what_a_model_is(tagger: lt.Tagger, tmp_path: Path) -> No
     assert found["size_bytes"] == sum(path.stat().st_size for path in (tmp_path / "m").rglob("*.*"))
     inner = found["models"]["estimator"]
     assert inner["class"] == "Popularity"
-    assert inner["parameters"] == {"n_jobs": 1, "random_state": 0}
+    assert inner["parameters"] == {"random_state": 0}
     assert inner["fitted"]["n_labels_"] == 3
     assert inner["arrays"]["ranking_"]["dtype"] == "int32"
     assert inner["arrays"]["ranking_"]["shape"] == [3]
@@ -209,7 +209,6 @@ def test_an_older_format_is_upgraded_step_by_step(tmp_path: Path, monkeypatch: p
     lt.save(lt.Popularity().fit(X, Y), tmp_path / "m")
     manifest = json.loads((tmp_path / "m" / "manifest.json").read_text())
     manifest["settings"] = manifest.pop("parameters")
-    del manifest["settings"]["n_jobs"]
     (tmp_path / "m" / "manifest.json").write_text(json.dumps(manifest))
     steps = {
         1: lambda meta: {("parameters" if key == "settings" else key): value for key, value in meta.items()},

@@ -43,6 +43,8 @@ def evaluate(model: Path, data: Path, propensity: str, unit_rows: bool, n_jobs: 
         begin = time.perf_counter()
         top = estimator.predict_top_k(X, top_k=5)
     seconds = time.perf_counter() - begin
+    if Y.nnz == 0:
+        raise ValueError(f"{data}: no row has a label that the model knows: there is nothing to measure")
     known = None
     if propensity != "none":
         known = propensities.from_counts(estimator.label_counts_, estimator.n_rows_, preset=propensity)

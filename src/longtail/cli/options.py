@@ -23,9 +23,18 @@ model_argument = click.argument("model", type=click.Path(exists=True, file_okay=
 n_jobs_option = click.option("--n-jobs", type=int, default=None, help="Threads; default: all this process may use.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 top_k_option = click.option("--top-k", type=click.IntRange(1, 1_000_000), default=5, show_default=True)
+
+
+def _check_on(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    if value is None or value in ("ray", "auto") or value.startswith("ray://"):
+        return value
+    raise click.BadParameter(f"must be ray, auto or ray://HOST:PORT, got {value!r}")
+
+
 on_option = click.option(
     "--on",
     metavar="ray|auto|ray://HOST:PORT",
+    callback=_check_on,
     default=None,
     help="Run on a Ray cluster: ray starts one on this machine (or takes $RAY_ADDRESS), auto joins a running one.",
 )

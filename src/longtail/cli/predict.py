@@ -121,7 +121,8 @@ def _line(labels: list[Any], scores: list[float], key: str, *, as_json: bool) ->
     if as_json:
         return json.dumps({key: labels, "scores": [float(f"{score:.6g}") for score in scores]}, ensure_ascii=False)
     separator = " " if key == "label_ids" else "\t"  # names may hold blanks
-    return separator.join(f"{label}:{score:.6g}" for label, score in zip(labels, scores, strict=True))
+    names = [options.printable(str(label)) for label in labels]  # a tab or a new line would break the line apart
+    return separator.join(f"{name}:{score:.6g}" for name, score in zip(names, scores, strict=True))
 
 
 def _write(lines: Iterator[str], target: Any) -> None:

@@ -82,6 +82,9 @@ def train(
         )
         raise KeyboardInterrupt(f"stopped; {way}") from None
     seconds = time.perf_counter() - begin
+    if isinstance(trained, longtail.Tagger):
+        for name in sorted(set(blocked) - set(trained.label_names_)):
+            click.echo(f"--block {options.printable(name)}: the data has no such label", err=True)
     longtail.save(trained, output, overwrite=overwrite)
     size_bytes = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
     result = {

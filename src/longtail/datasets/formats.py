@@ -109,5 +109,5 @@ def _other_half(path: Path) -> Path | None:
 
 def _unknown(path: Path, suffix: str) -> ValueError:
     if suffix in TEXT_ENDINGS:
-        return ValueError(f"{path} holds texts: use read_text and write_jsonl, or the Tagger")
+        return ValueError(f"{path}: {suffix} is a format of texts, here rows of numbers are wanted; use {_KNOWN}")
     return ValueError(f"{path}: no format with the ending {suffix!r} is known; use {_KNOWN}")

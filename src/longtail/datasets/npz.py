@@ -31,7 +31,7 @@ def labels_path_of(path: Path) -> Path:
     if not path.name.startswith("X"):
         raise ValueError(
             f"{path}: the name of a feature file must begin with X, so that its label file is found "
-            "(X.trn.npz and Y.trn.npz); or give labels_path"
+            "(X.trn.npz and Y.trn.npz); or give labels_path (in Python)"
         )
     return path.with_name("Y" + path.name[1:])
 

@@ -141,7 +141,7 @@ class DiSMEC(XMCClassifier):
         "prune_below": (Real(0),),
         "weight_type": (Choice("float32", "int8"),),
         "positive_weights": (Choice("propensity", "unbiased"), Nothing()),
-        "propensity_a": (Real(0),),
+        "propensity_a": (Real(0, 100),),
         "propensity_b": (Real(0, above=True),),
         "solver": (Choice("auto", "newton"),),
         "cg_rule": (Choice("residual", "quadratic"),),

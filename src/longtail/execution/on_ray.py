@@ -110,7 +110,7 @@ class RayExecutor:
         try:
             with _loopback_only() if address == "local" else contextlib.nullcontext():
                 ray.init(address=address, **settings)
-        except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+        except Exception as error:  # a node that does not come up is a bare Exception
             raise ConnectionError(
                 f"no Ray cluster answers at {address!r} ({first_line(error)}); start one with `ray start --head`, "
                 "leave the address out to run on this machine, or, if it wants a token, set RAY_AUTH_MODE=token "

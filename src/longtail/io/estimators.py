@@ -22,6 +22,8 @@ _Y_DTYPES: dict[str, str | None] = {
     "str": None,
     "object": None,
 }
+# How many threads trained it is not a part of a model: the same bytes for any number.
+_OF_THIS_MACHINE = frozenset({"n_jobs"})
 
 
 def take_apart(model: XMCClassifier) -> Parts:
@@ -29,7 +31,7 @@ def take_apart(model: XMCClassifier) -> Parts:
     model._check_fitted()
     y_dtype = _y_dtype_name(model)
     parts = Parts(
-        parameters={name: _plain(model, name, value) for name, value in model.get_params(deep=False).items()},
+        parameters=_plain_params(model),
         fitted={name: getattr(model, name) for name in model._scalars} | {"y_dtype_": y_dtype},
         arrays={name: getattr(model, name) for name in model._state},
         models={name: getattr(model, name) for name in model._models},
@@ -95,7 +97,8 @@ def put_together(cls: type[XMCClassifier], parts: Parts) -> XMCClassifier:
 
 
 def _made(cls: type[XMCClassifier], parameters: Mapping[str, Any]) -> XMCClassifier:
-    check_keys(f'"parameters" of {cls.__name__}', parameters, cls._get_param_names())
+    names = set(cls._get_param_names())
+    check_keys(f'"parameters" of {cls.__name__}', parameters, names - _OF_THIS_MACHINE, optional=names)
     model = cls(**{name: _parameter(value) for name, value in parameters.items()})
     check_params(cls.__name__, model.get_params(deep=False), cls._rules)
     return model
@@ -112,13 +115,17 @@ def _parameter(value: Any) -> Any:
     return _made(cls, value["parameters"])
 
 
+def _plain_params(model: XMCClassifier) -> dict[str, Any]:
+    params = model.get_params(deep=False)
+    return {name: _plain(model, name, value) for name, value in params.items() if name not in _OF_THIS_MACHINE}
+
+
 def _plain(model: XMCClassifier, name: str, value: Any) -> Any:
     """Return a parameter as JSON values."""
     if value is None or isinstance(value, bool | int | float | str | np.number | np.bool_):
         return value
     if isinstance(value, XMCClassifier):
-        inner = {key: _plain(value, key, own) for key, own in value.get_params(deep=False).items()}
-        return {"class": name_of(value), "parameters": inner}
+        return {"class": name_of(value), "parameters": _plain_params(value)}
     raise TypeError(f"{type(model).__name__}: parameter {name} cannot be saved: it holds a {type(value).__name__}")
 
 

@@ -79,7 +79,7 @@ def tune(
     ranges : mapping of parameter name to Between or OneOf, optional
         Where to look; default: the ranges that the estimator's class declares.
     n_trials : int, default 30
-        The first one tries the estimator as it is.
+        The first one tries the estimator as it is, if that lies in the ranges.
     measure : str, default "P@5"
         Any measure of `longtail.metrics.evaluate`, such as "nDCG@5" or, for the tail, "PSP@5".
     search : "tpe" or "random", default "tpe"
@@ -132,6 +132,7 @@ def tune(
         "random_state": random_state,
         "data": _fingerprint(matrix, Y),
     }
+    is_inside = all(found.holds(getattr(estimator, name)) for name, found in where.items())
     history = Log(log, header) if log is not None else _Memory()
     begin = time.monotonic()
     bar = ProgressBar("tune", "trials") if progress == "bar" else progress
@@ -139,7 +140,7 @@ def tune(
         if timeout_seconds is not None and time.monotonic() - begin > timeout_seconds:
             break
         random = np.random.default_rng([random_state, 1, number])
-        params = propose(search, where, _usable(history.trials), random) if number else {}
+        params = propose(search, where, _usable(history.trials), random) if number or not is_inside else {}
         trial = _try(estimator, params, parts, measure)
         complete = {name: getattr(estimator, name) for name in where} | trial.params
         history.add(Trial(complete, trial.score, trial.seconds, trial.error))
@@ -181,7 +182,9 @@ def _checked_ranges(estimator: XMCClassifier, ranges: Mapping[str, Range] | None
     owner = type(estimator).__name__
     where = dict(estimator._ranges if ranges is None else ranges)
     if not where:
-        raise ValueError(f"tune: {owner} declares no ranges; pass ranges={{'name': Between(low, high)}}")
+        raise ValueError(
+            f"tune: {owner} declares no ranges; name some: ranges={{'name': Between(low, high)}}, or --range"
+        )
     for name, found in where.items():
         if name not in estimator.get_params(deep=False):
             raise ValueError(f"tune: {owner} has no parameter {name!r}")
