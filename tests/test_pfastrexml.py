@@ -196,7 +196,7 @@ def test_rows_and_labels_without_entries_are_accepted() -> None:
         ("gamma", -1, "a number >= 0"),
         ("tail", "sgd", "centroid"),
         ("n_candidates", 0, "an int"),
-        ("propensity_a", -1, "a number >= 0"),
+        ("propensity_a", -1, r"a number in \[0, 100\]"),
         ("propensity_b", 0, "a number > 0"),
     ],
 )

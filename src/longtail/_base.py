@@ -14,7 +14,7 @@ from longtail import _core, _rules
 from longtail._arrays import ArraySpec
 from longtail._contributions import Contributions
 from longtail._estimator import Estimator
-from longtail._matrices import Labels, Matrix, YKind, canonical_csr, labels_from, without_stored_zeros
+from longtail._matrices import Labels, Matrix, YKind, canonical_csr, check_magnitude, labels_from, without_stored_zeros
 from longtail._progress import Progress
 from longtail._ranges import Range
 from longtail._rules import Choice, Int, Rule
@@ -124,6 +124,7 @@ class XMCClassifier(Estimator):
         owner = type(self).__name__
         _rules.check_params(owner, self.get_params(deep=False), self._rules)
         X = without_stored_zeros(self._validated(X, reset=True))
+        check_magnitude(owner, X)
         labels = labels_from(owner, y, X.shape[0])
         _core.check_labels(labels.Y.shape[1], labels.Y.indptr, labels.Y.indices, "y")
         with Run(
@@ -191,7 +192,7 @@ class XMCClassifier(Estimator):
         """Whether rows to rank are what scikit-learn's checks would make of them; as a Tagger's are."""
         if hasattr(self, "feature_names_in_"):  # then names are compared, or their lack is warned about
             return False
-        if isinstance(X, sp.csr_array):
+        if isinstance(X, sp.csr_array | sp.csr_matrix):
             return bool(X.dtype == np.float32 and X.ndim == 2 and X.shape[1] == self.n_features_in_)
         if type(X) is np.ndarray and X.ndim == 2 and X.dtype == np.float32 and X.flags.c_contiguous:
             return X.shape[1] == self.n_features_in_ and bool(np.isfinite(X).all())

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 # CSR with float32 values, int32 indices, int64 indptr, sorted and distinct; or C-contiguous float32.
 Matrix = sp.csr_array | NDArray[np.float32]
+# 1e14² · 1e10 rows is still a float32.
+_MAX_MAGNITUDE = 1e14
 YKind = Literal["classes", "dense", "sparse"]
 
 
@@ -27,10 +29,10 @@ class Labels:
 
 def canonical_csr(X: Any) -> sp.csr_array:
     """Return float32 CSR with int64 indptr, int32 sorted distinct indices; copies only what must change."""
-    csr = sp.csr_array(X)  # a new object around the same arrays
+    csr = X if sp.issparse(X) and X.format == "csr" else sp.csr_array(X)
     _check_indptr(csr)
     if not csr.has_canonical_format:
-        csr = csr.copy() if csr is X or np.shares_memory(csr.indices, X.indices) else csr
+        csr = csr.copy() if csr is X else csr
         csr.sum_duplicates()
     if csr.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"at most 2147483647 columns are supported, got {csr.shape[1]}")
@@ -70,6 +72,16 @@ def without_stored_zeros(X: Any) -> Any:
     kept = X.copy()
     kept.eliminate_zeros()
     return canonical_csr(kept)
+
+
+def check_magnitude(owner: str, X: Any) -> None:
+    """Refuse values whose squares, summed over rows, overflow float32: solvers would return zeros in silence."""
+    values = X.data if sp.issparse(X) else X
+    largest = float(max(values.max(), -values.min())) if values.size else 0.0
+    if largest > _MAX_MAGNITUDE:
+        raise ValueError(
+            f"{owner}: X must hold values within ±{_MAX_MAGNITUDE:g}, got {largest:g}; scale the columns or the rows"
+        )
 
 
 def labels_from(owner: str, y: Any, n_rows: int) -> Labels:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +220,24 @@ def test_any_estimator_is_a_system() -> None:
     assert find_system("LEML").params == {"estimator": "LEML"}
     with pytest.raises(ValueError, match=r"a system must be one of DiSMEC.*did you mean 'parabel'"):
         find_system("parable")
+
+
+def test_a_bench_that_is_ended_ends_its_worker(tmp_path: Path) -> None:
+    path, started, worker = tmp_path / "matrix.toml", tmp_path / "started", tmp_path / "python"
+    path.write_text(
+        "[data.small]\nsynthetic = { n_rows = 50, n_features = 20, n_labels = 5 }\n"
+        '[[runs]]\ndata = ["small"]\nsystems = ["parabel"]\n'
+    )
+    worker.write_text(f"#!/bin/sh\necho $$ > {started}.part && mv {started}.part {started}\nexec sleep 600\n")
+    worker.chmod(0o755)
+    command = [sys.executable, "-m", "longtail", "bench", str(path), "--peers-python", str(worker)]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 60
+        while not started.exists():
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text()), 0)

@@ -48,7 +48,7 @@ def test_a_wrong_place_is_one_line(tmp_path: Path) -> None:
     lt.datasets.write_csr_directory(data, made.X, made.Y)
     answer = longtail("train", data, "-o", tmp_path / "model", "-e", "Popularity", "--on", "spark", ok=False)
     assert answer.code == 2
-    assert "'ray://host:port'" in answer.stderr
+    assert "must be ray, auto or ray://HOST:PORT, got 'spark'" in answer.stderr
 
 
 def test_a_cluster_on_this_machine_listens_to_this_machine_only() -> None:

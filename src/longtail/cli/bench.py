@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,15 +98,19 @@ def bench(
             for cell in cells:
                 click.echo(_name(cell))
             return
-        n_left = benches.run_matrix(
-            cells,
-            results,
-            data_folder=data_folder or Path(os.environ.get("LONGTAIL_DATA", "")),
-            environments=_environments(peers_python, peers_folder),
-            retry_failed=retry_failed,
-            timeout_seconds=timeout_seconds,
-            tell=_tell,
-        )
+        before = signal.signal(signal.SIGTERM, _end)
+        try:
+            n_left = benches.run_matrix(
+                cells,
+                results,
+                data_folder=data_folder or Path(os.environ.get("LONGTAIL_DATA", "")),
+                environments=_environments(peers_python, peers_folder),
+                retry_failed=retry_failed,
+                timeout_seconds=timeout_seconds,
+                tell=_tell,
+            )
+        finally:
+            signal.signal(signal.SIGTERM, before)
         if n_left:
             click.echo(f"{n_left} cells are left; run the same command again to go on", err=True)
     lines = benches.read_results(results)
@@ -119,6 +125,11 @@ def bench(
             click.echo(json.dumps(line))
     else:
         click.echo(tables, nl=False)
+
+
+def _end(*_: object) -> None:
+    """Leave through the finally clauses that end the running worker; it is in a session of its own."""
+    sys.exit(128 + signal.SIGTERM)
 
 
 def _environments(python: Path | None, folder: Path | None) -> Any:

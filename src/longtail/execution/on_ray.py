@@ -328,7 +328,7 @@ class _Mapping:
     def _lost(self, group: _Group, error: BaseException) -> None:
         """Run the tasks of a dead worker or node again; the last time alone, in case they took the memory."""
         self._count_slots()
-        _log.warning("%s: %s was lost: %s", self._owner, _named(group.task_ids), first_line(error))
+        _log.warning("%s: lost %s: %s", self._owner, _named(group.task_ids), first_line(error))
         max_retries = self._settings.max_retries
         for task_id in group.task_ids:
             self._n_lost[task_id] += 1
