@@ -126,6 +126,8 @@ class XMCClassifier(Estimator):
         X = without_stored_zeros(self._validated(X, reset=True))
         check_magnitude(owner, X)
         labels = labels_from(owner, y, X.shape[0])
+        if labels.Y.nnz == 0:
+            raise ValueError(f"{owner}: y must have a label in at least one row, got none in {X.shape[0]} rows")
         _core.check_labels(labels.Y.shape[1], labels.Y.indptr, labels.Y.indices, "y")
         with Run(
             owner, resolve_n_jobs(self.n_jobs), executor=executor, checkpoint=checkpoint, progress=progress
@@ -174,16 +176,22 @@ class XMCClassifier(Estimator):
             return _native_checked(canonical_csr(X)) if sp.issparse(X) else X
         from sklearn.utils.validation import validate_data
 
-        with np.errstate(over="ignore"):  # what overflows float32 becomes infinite, and is then refused as such
-            checked = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=np.float32,
-                order="C",
-                ensure_min_samples=1 if reset else 0,
-            )
+        try:
+            with np.errstate(over="ignore"):  # what overflows float32 becomes infinite, and is then refused as such
+                checked = validate_data(
+                    self,
+                    X,
+                    reset=reset,
+                    accept_sparse="csr",
+                    dtype=np.float32,
+                    order="C",
+                    ensure_min_samples=1 if reset else 0,
+                )
+        except ValueError as error:
+            if "contains NaN" in str(error):  # scikit-learn's text goes on with other estimators to use
+                name = type(self).__name__
+                raise ValueError(f"{name}: Input X contains NaN; fill or drop the missing values first") from None
+            raise
         if sp.issparse(checked):
             return _native_checked(canonical_csr(checked))
         return np.ascontiguousarray(checked)

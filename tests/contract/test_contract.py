@@ -294,7 +294,9 @@ def test_clear_errors_for_wrong_calls(estimator: XMCClassifier, toy: Any) -> Non
         estimator.fit(X, Y[:50])
     with pytest.raises(ValueError, match=f"{name}: y must hold only 0 and 1, got 2"):
         estimator.fit(X, Y * 2)
-    with pytest.raises(ValueError, match="contains NaN"):
+    with pytest.raises(ValueError, match=f"{name}: y must have a label in at least one row, got none in 60 rows"):
+        estimator.fit(X, Y * 0)
+    with pytest.raises(ValueError, match=f"{name}: Input X contains NaN; fill or drop"):
         estimator.fit(np.full((3, 2), np.nan), np.array([0, 1, 0]))
     with pytest.raises(ValueError, match=f"{name}: X must hold values within ±1e\\+14, got 1e\\+30; scale"):
         estimator.fit(np.full((3, 2), -1e30), np.array([0, 1, 0]))
