@@ -29,7 +29,9 @@ PUBLISHED_1 = {
     "leml": (100.74, 1054.12, 1.09, 84.36, 69.49, 79.26),
 }
 PUBLISHED_4 = {1: 1092.60, 4: 353.07, 8: 191.22, 10: 153.53, 14: 117.49, 28: 85.36}
-N_TEST = {"mediamill": 12_914, "delicious": 3_185, "eurlex": 3_865}
+N_TEST = {"mediamill": 12_914, "delicious": 3_185, "eurlex": 3_809}
+SYSTEMS_NAMES = {"mediamill": "Mediamill", "eurlex": "EURLex-4K"}
+MISSING = "not run"
 
 
 def read(name: str) -> list[dict]:
@@ -51,27 +53,40 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
+def fastxml(name: str) -> dict:
+    """Return FastXML's record: of the benchmark of all systems, else of bench_gbdt_prediction."""
+    ours = last(read("systems"), dataset=SYSTEMS_NAMES.get(name), system="FastXML", threads=1)
+    if not ours:
+        return last(read("gbdt_prediction"), set=name, model="FastXML")
+    found = {key: ours[key] for key in ("train_cpu_seconds", "P@1", "P@3")}
+    return found | {"predict_us_per_row": 1e3 * ours["predict_ms_per_row"], "model_bytes": 1e6 * ours["model_mb"]}
+
+
 def cells(record: dict, name: str) -> list[str]:
     """Return prediction seconds of the test set, megabytes, P@1 and P@3."""
     if not record:
-        return [""] * 4
+        return [MISSING] * 4
     seconds = record["predict_us_per_row"] * N_TEST[name] / 1e6
     return [show(seconds, 3), show(record["model_bytes"] / 1e6), show(record["P@1"]), show(record["P@3"])]
 
 
 def table_1() -> str:
-    accuracy, prediction, vanilla = read("gbdt_accuracy"), read("gbdt_prediction"), read("gbdt_vanilla")
+    accuracy, vanilla = read("gbdt_accuracy"), read("gbdt_vanilla")
+    leml = last(accuracy, set="eurlex", model="best settings, leml")
     rows = []
     for system, published in PUBLISHED_1.items():
         if system == "FastXML":
-            ours = last(prediction, set="eurlex", model="FastXML")
+            ours = fastxml("eurlex")
         elif system.startswith("vanilla"):
             ours = last(vanilla, booster="vanilla")
+            if ours and leml:  # the same projection
+                ours = ours | {"projection_cpu_seconds": leml.get("projection_cpu_seconds")}
         else:
             ours = last(accuracy, set="eurlex", model=f"best settings, {system}")
         train = ours.get("train_cpu_seconds", ours.get("cpu_seconds"))
-        found = cells(ours, "eurlex") if "predict_us_per_row" in ours else ["", *cells_without_time(ours)]
-        mine = [show(ours.get("projection_cpu_seconds")), show(train), found[0], found[2], found[3], found[1]]
+        found = cells(ours, "eurlex")
+        reduction = show(ours.get("projection_cpu_seconds")) if system != "FastXML" else "none"
+        mine = [reduction or MISSING, show(train) or MISSING, found[0], found[2], found[3], found[1]]
         title = {"FastXML": "FastXML", "vanilla, LEML": "vanilla GBDT, LEML"}.get(system, f"GBDT-SPARSE, {system}")
         if system.startswith("vanilla") and ours:
             title += f" ({ours['n_trees']} trees)"
@@ -80,23 +95,17 @@ def table_1() -> str:
     return table(["", "reduction, s", "training, s", "test set, s", "P@1", "P@3", "MB"], rows)
 
 
-def cells_without_time(record: dict) -> list[str]:
-    if not record:
-        return [""] * 3
-    return [show(record["model_bytes"] / 1e6), show(record["P@1"]), show(record["P@3"])]
-
-
 def table_3() -> str:
-    accuracy, prediction = read("gbdt_accuracy"), read("gbdt_prediction")
+    accuracy = read("gbdt_accuracy")
     rows = []
     for (name, system), published in PUBLISHED_3.items():
         found = {system: last(accuracy, set=name, model=system)}
         if system == "FastXML":
-            found = {system: last(prediction, set=name, model=system)}
+            found = {system: fastxml(name)}
         elif system == "GBDTSparse":
             found = {f"{system}, {kind}": last(accuracy, set=name, model=kind) for kind in KINDS}
         for title, record in found.items():
-            theirs = [""] * 4 if title.endswith(KINDS[1]) else [show(value) for value in published]
+            theirs = ["–"] * 4 if title.endswith(KINDS[1]) else [show(value) for value in published]
             rows.append([name, title, *cells(record, name), *theirs])
     head = ["", "", "s", "MB", "P@1", "P@3", "paper: s", "MB", "P@1", "P@3"]
     return table(head, rows)
@@ -115,8 +124,56 @@ def table_4() -> str:
             seconds = [one["tree_wall_seconds"], two["tree_wall_seconds"]]
             peak = max(one["peak_bytes"], two["peak_bytes"]) / 1e9
             rows.append([kind, show(seconds[0]), show(seconds[1]), show(seconds[0] / seconds[1]), show(peak)])
-    rows.append(["paper, Delicious-200K itself", show(PUBLISHED_4[1]), "", "3.09 (4 threads)", ""])
+    rows.append(["paper, Delicious-200K itself", show(PUBLISHED_4[1]), "–", "3.09 (4 threads)", "–"])
     return table(["seconds a tree", "1 thread", "2 threads", "speed-up", "GB"], rows)
+
+
+def table_vanilla() -> str:
+    """The last vanilla run and the sparse ones that were compared with it."""
+    records = read("gbdt_vanilla")
+    first = max((i for i, record in enumerate(records) if record["booster"] == "vanilla"), default=len(records))
+    rows = []
+    for record in records[first:]:
+        title = "vanilla" if record["booster"] == "vanilla" else f"sparse, k = {record['leaf_top_k']}"
+        ratio = records[first]["cpu_seconds"] / record["cpu_seconds"]
+        row = [title, str(record["n_trees"]), show(record["cpu_seconds"]), f"{show(ratio, 1)}×"]
+        rows.append([*row, show(record["P@1"]), show(record["P@3"]), show(record["model_bytes"] / 1e6)])
+    return table(["", "trees", "training, s", "faster", "P@1", "P@3", "MB"], rows or [[MISSING] * 7])
+
+
+def table_xgboost() -> str:
+    rows = []
+    for name in ("mediamill", "delicious"):
+        for system, title in (("longtail", "GBDTSparse"), ("xgboost", "XGBoost")):
+            ours = last(read("gbdt_xgboost"), question="gbdt against xgboost", set=name, system=system)
+            if system == "xgboost" and ours:
+                title += f", {ours['max_bin']} bins"
+            rows.append([name, title, str(ours.get("trees", MISSING)), *outcome(ours)])
+    return table(["", "", "trees", "training, s", "peak, GB", "model, MB", "P@1", "P@3"], rows)
+
+
+def table_labels() -> str:
+    records = [record for record in read("gbdt_xgboost") if record["question"] == "gbdt memory as labels grow"]
+    rows = []
+    for n_labels in sorted({record["n_labels"] for record in records}):
+        row = [f"{n_labels:,}"]
+        for system in ("longtail", "xgboost"):
+            row += outcome(last(records, n_labels=n_labels, system=system))[:3]
+        rows.append(row)
+    head = ["labels", "ours: s", "peak, GB", "model, MB", "XGBoost: s", "peak, GB", "model, MB"]
+    return table(head, rows or [[MISSING] * 7])
+
+
+def outcome(record: dict) -> list[str]:
+    """Return training seconds, peak gigabytes, model megabytes, P@1, P@3; or why there are none."""
+    if not record:
+        return [MISSING] * 5
+    peak = show(record["peak_bytes"] / 1e9) if "peak_bytes" in record else "–"
+    if "stopped" in record:
+        grown = f", {record['trees_grown']} trees grown" if "trees_grown" in record else ""
+        return [f"stopped: {record['stopped']}{grown}", peak, "–", "–", "–"]
+    size = show(record["model_bytes"] / 1e6)
+    return [show(record["train_wall_seconds"]), peak, size, show(record["P@1"]), show(record["P@3"])]
 
 
 def main() -> None:
@@ -124,11 +181,12 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     made = {"1": table_1(), "3": table_3(), "4": table_4()}
+    made |= {"vanilla": table_vanilla(), "xgboost": table_xgboost(), "labels": table_labels()}
     if options.write:
         page = PAGE.read_text()
         for number, text in made.items():
-            pattern = rf"(<!-- table {number} -->\n).*?(\n<!-- end -->)"
-            page = re.sub(pattern, lambda m, text=text: m[1] + text + m[2], page, flags=re.DOTALL)
+            pattern = rf"(<!-- table {number} -->\n).*?\n?(<!-- end -->)"
+            page = re.sub(pattern, lambda m, text=text: m[1] + text + "\n" + m[2], page, flags=re.DOTALL)
         PAGE.write_text(page)
     else:
         print("\n\n".join(made.values()))

@@ -1,8 +1,11 @@
 #include "boost/bins.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 
 #include "base/parallel_for.hpp"
+#include "boost/radix_sort.hpp"
 
 namespace longtail::boost {
 namespace {
@@ -51,8 +54,41 @@ std::vector<float> choose_cuts(std::span<const float> sorted, std::int64_t n_zer
     return cuts;
 }
 
+// How many cuts are less than the value. Halving without branches: none of them could be predicted.
 std::uint8_t find_bin(std::span<const float> cuts, float value) {
-    return static_cast<std::uint8_t>(std::lower_bound(cuts.begin(), cuts.end(), value) - cuts.begin());
+    const float* first = cuts.data();
+    std::size_t n_left = cuts.size();
+    while (n_left > 1) {
+        const std::size_t half = n_left / 2;
+        first += first[half - 1] < value ? half : 0;
+        n_left -= half;
+    }
+    const std::ptrdiff_t n_less = first - cuts.data() + (n_left == 1 && *first < value ? 1 : 0);
+    return static_cast<std::uint8_t>(n_less);
+}
+
+// Floats as integers of the same order.
+std::uint32_t key_of(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    return bits ^ (bits >> 31 != 0 ? 0xFFFFFFFFU : 0x80000000U);
+}
+float value_of(std::uint32_t key) { return std::bit_cast<float>(key ^ (key >> 31 != 0 ? 0x80000000U : 0xFFFFFFFFU)); }
+
+// Memory of sort_values, reused from column to column.
+struct SortScratch {
+    std::vector<std::uint32_t> keys, moved;
+};
+
+void sort_values(std::span<float> values, SortScratch& scratch) {
+    constexpr std::size_t kMany = 1024;
+    if (values.size() < kMany) {
+        std::sort(values.begin(), values.end());
+        return;
+    }
+    scratch.keys.resize(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) scratch.keys[i] = key_of(values[i]);
+    radix_sort(scratch.keys, scratch.moved, 0);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = value_of(scratch.keys[i]);
 }
 
 void join_cuts(const std::vector<std::vector<float>>& cuts_of, Bins& out) {
@@ -77,20 +113,33 @@ Bins make_bins(const DenseView& x, int n_threads, Control& control) {
     out.bins.resize(static_cast<std::size_t>(x.n_rows * x.n_cols));
     std::vector<std::vector<float>> cuts_of(x.n_cols);
     // Blocks of neighbouring features: a cache line of X holds sixteen of them.
-    constexpr std::int64_t kBlock = 16;
+    constexpr std::int32_t kBlock = 16;
     parallel_for((x.n_cols + kBlock - 1) / kBlock, n_threads, control, [&](std::int64_t block, int) {
         const std::int64_t first = block * kBlock;
         const std::int64_t last = std::min(first + kBlock, x.n_cols);
         std::vector<float> column(static_cast<std::size_t>(x.n_rows));
+        SortScratch scratch;
         for (std::int64_t feature = first; feature < last; ++feature) {
             control.throw_if_stopped();
             for (std::int64_t row = 0; row < x.n_rows; ++row) column[row] = x.values[row * x.n_cols + feature];
-            std::sort(column.begin(), column.end());
+            sort_values(column, scratch);
             cuts_of[feature] = choose_cuts(column, 0);
         }
-        for (std::int64_t row = 0; row < x.n_rows; ++row)
-            for (std::int64_t feature = first; feature < last; ++feature)
-                out.bins[row * x.n_cols + feature] = find_bin(cuts_of[feature], x.values[row * x.n_cols + feature]);
+        // Sixteen features of a row at once, halving a table of 256 cuts each; infinite cuts fill it up.
+        std::vector<float> table(kBlock * kMaxBins, std::numeric_limits<float>::infinity());
+        for (std::int64_t feature = first; feature < last; ++feature)
+            std::copy(cuts_of[feature].begin(), cuts_of[feature].end(), table.begin() + (feature - first) * kMaxBins);
+        for (std::int64_t row = 0; row < x.n_rows; ++row) {
+            float values[kBlock] = {};
+            std::copy_n(x.values.data() + row * x.n_cols + first, last - first, values);
+            std::int32_t places[kBlock];
+            for (std::int32_t i = 0; i < kBlock; ++i) places[i] = i * kMaxBins;
+            for (std::int32_t half = kMaxBins / 2; half > 0; half /= 2)
+                for (std::int32_t i = 0; i < kBlock; ++i) places[i] += table[places[i] + half - 1] < values[i] ? half : 0;
+            std::uint8_t* out_row = out.bins.data() + row * x.n_cols + first;
+            for (std::int32_t i = 0; i < last - first; ++i)
+                out_row[i] = static_cast<std::uint8_t>(places[i] - i * kMaxBins);
+        }
     });
     join_cuts(cuts_of, out);
     return out;
@@ -113,7 +162,8 @@ Bins make_bins(const CsrView& x, int n_threads, Control& control) {
     std::vector<std::vector<float>> cuts_of(x.n_cols);
     parallel_for(x.n_cols, n_threads, control, [&](std::int64_t feature, int) {
         const std::span column(columns.data() + begin[feature], columns.data() + begin[feature + 1]);
-        std::sort(column.begin(), column.end());
+        SortScratch scratch;
+        sort_values(column, scratch);
         cuts_of[feature] = choose_cuts(column, x.n_rows - static_cast<std::int64_t>(column.size()));
     });
     join_cuts(cuts_of, out);

@@ -61,7 +61,7 @@ void Booster::begin_tree(std::int64_t tree_id, int n_threads, Control& control) 
     const auto features = sample_ids(block_.n_features, params_.feature_share, Random(params_.seed, stream + 1));
     const auto n_columns = static_cast<std::int32_t>(is_dense_ ? dense_.n_cols : sparse_.n_cols);
     grower_.emplace(Columns{&bins_, dense_, block_.first_feature, n_columns}, scores_.n_rows(), rows, features,
-                    scores_.root_gradients(rows, n_threads, control), params_);
+                    scores_.root_gradients(rows, stores_[0], n_threads, control), stores_, params_);
 }
 
 void Booster::check_growing(std::size_t n_choices) const {

@@ -65,6 +65,7 @@ private:
     ColumnBlock block_;
     Bins bins_;
     RowScores scores_;
+    GradientStores stores_;
     std::optional<TreeGrower> grower_;
 };
 

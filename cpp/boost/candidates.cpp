@@ -1,5 +1,6 @@
 #include "boost/candidates.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace longtail::boost {
@@ -25,23 +26,38 @@ void choose_thresholds(std::int32_t feature, std::span<const std::int32_t> count
     out.begin.push_back(n_thresholds);
 }
 
-Candidates find_dense(const Bins& bins, std::span<const std::int32_t> rows, std::span<const std::int32_t> features,
-                      const BoostParams& params) {
-    std::vector<std::int32_t> counts(features.size() * kMaxBins, 0);
+}  // namespace
+
+void Candidates::append(const Candidates& other) {
+    const std::int32_t offset = begin.back();
+    features.insert(features.end(), other.features.begin(), other.features.end());
+    for (std::size_t i = 1; i < other.begin.size(); ++i) begin.push_back(offset + other.begin[i]);
+    bins.insert(bins.end(), other.bins.begin(), other.bins.end());
+    n_left.insert(n_left.end(), other.n_left.begin(), other.n_left.end());
+}
+
+void count_bins(const Bins& bins, std::span<const std::int32_t> rows, std::span<const std::int32_t> features,
+                std::span<std::int32_t> counts) {
+    std::fill(counts.begin(), counts.end(), 0);
     for (const std::int32_t row : rows) {
         const std::uint8_t* row_bins = bins.dense_row(row);
         for (std::size_t i = 0; i < features.size(); ++i) ++counts[i * kMaxBins + row_bins[features[i]]];
     }
+}
+
+Candidates find_candidates(const Bins& bins, std::span<const std::int32_t> counts, std::int64_t n_rows,
+                           std::span<const std::int32_t> features, const BoostParams& params) {
     Candidates out;
     for (std::size_t i = 0; i < features.size(); ++i)
         choose_thresholds(features[i],
-                          std::span(counts).subspan(i * kMaxBins, static_cast<std::size_t>(bins.n_bins(features[i]))),
-                          static_cast<std::int64_t>(rows.size()), params, out);
+                          counts.subspan(i * kMaxBins, static_cast<std::size_t>(bins.n_bins(features[i]))), n_rows,
+                          params, out);
     return out;
 }
 
-Candidates find_sparse(const Bins& bins, std::span<const std::int32_t> rows, std::span<const std::int32_t> features,
-                       std::span<const std::int32_t> feature_places, const BoostParams& params) {
+Candidates find_sparse_candidates(const Bins& bins, std::span<const std::int32_t> rows,
+                                  std::span<const std::int32_t> features, std::span<const std::int32_t> feature_places,
+                                  const BoostParams& params) {
     std::vector<std::int64_t> count_begin{0};
     for (const std::int32_t feature : features) count_begin.push_back(count_begin.back() + bins.n_bins(feature));
     std::vector<std::int32_t> counts(count_begin.back(), 0);
@@ -60,22 +76,6 @@ Candidates find_sparse(const Bins& bins, std::span<const std::int32_t> rows, std
                           static_cast<std::int64_t>(rows.size()), params, out);
     }
     return out;
-}
-
-}  // namespace
-
-void Candidates::append(const Candidates& other) {
-    const std::int32_t offset = begin.back();
-    features.insert(features.end(), other.features.begin(), other.features.end());
-    for (std::size_t i = 1; i < other.begin.size(); ++i) begin.push_back(offset + other.begin[i]);
-    bins.insert(bins.end(), other.bins.begin(), other.bins.end());
-    n_left.insert(n_left.end(), other.n_left.begin(), other.n_left.end());
-}
-
-Candidates find_candidates(const Bins& bins, std::span<const std::int32_t> rows, std::span<const std::int32_t> features,
-                           std::span<const std::int32_t> feature_places, const BoostParams& params) {
-    return bins.is_dense ? find_dense(bins, rows, features, params)
-                         : find_sparse(bins, rows, features, feature_places, params);
 }
 
 }  // namespace longtail::boost

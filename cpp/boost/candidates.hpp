@@ -22,9 +22,16 @@ struct Candidates {
 };
 
 // Thresholds at every `threshold_step` of the node's own sorted values, as in the paper, but never one that leaves a
-// side with fewer than min_leaf_size rows. `feature_places[f]` is f's place in `features` (ascending) or -1; only
-// sparse bins need it.
-Candidates find_candidates(const Bins& bins, std::span<const std::int32_t> rows, std::span<const std::int32_t> features,
-                           std::span<const std::int32_t> feature_places, const BoostParams& params);
+// side with fewer than min_leaf_size rows.
+//
+// Dense bins: `counts` has kMaxBins numbers for each of `features`, how many of the node's rows have that bin.
+void count_bins(const Bins& bins, std::span<const std::int32_t> rows, std::span<const std::int32_t> features,
+                std::span<std::int32_t> counts);
+Candidates find_candidates(const Bins& bins, std::span<const std::int32_t> counts, std::int64_t n_rows,
+                           std::span<const std::int32_t> features, const BoostParams& params);
+// Sparse bins: `feature_places[f]` is f's place in `features` (ascending) or -1.
+Candidates find_sparse_candidates(const Bins& bins, std::span<const std::int32_t> rows,
+                                  std::span<const std::int32_t> features, std::span<const std::int32_t> feature_places,
+                                  const BoostParams& params);
 
 }  // namespace longtail::boost

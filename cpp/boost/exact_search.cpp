@@ -65,13 +65,14 @@ void RunningTopK::add(std::int32_t label, double change) {
 RowGradients by_row(const NodeGradients& gradients, std::int64_t n_rows) {
     RowGradients out;
     out.begin.assign(n_rows + 1, 0);
-    for (const std::int32_t row : gradients.rows) ++out.begin[row + 1];
+    for (const LabelGradients& label : gradients.labels)
+        for (std::int64_t i = label.begin; i < label.end(); ++i) ++out.begin[gradients.rows[i] + 1];
     for (std::int64_t row = 0; row < n_rows; ++row) out.begin[row + 1] += out.begin[row];
-    out.labels.resize(gradients.rows.size());
-    out.values.resize(gradients.rows.size());
+    out.labels.resize(gradients.n_entries);
+    out.values.resize(gradients.n_entries);
     std::vector<std::int64_t> next(out.begin.begin(), out.begin.end() - 1);
     for (std::int64_t label = 0; label < gradients.n_labels(); ++label)
-        for (std::int64_t i = gradients.begin[label]; i < gradients.begin[label + 1]; ++i) {
+        for (std::int64_t i = gradients.labels[label].begin; i < gradients.labels[label].end(); ++i) {
             const std::int64_t place = next[gradients.rows[i]]++;
             out.labels[place] = static_cast<std::int32_t>(label);
             out.values[place] = gradients.values[i];
@@ -89,9 +90,10 @@ SplitChoice search_exactly(const DenseView& x, const NodeView& node, const RowGr
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return value_of(a) < value_of(b); });
 
-    const std::vector<double> zeros(node.gradients->totals.size(), 0.0);
-    RunningTopK left(zeros, params.leaf_top_k);
-    RunningTopK right(node.gradients->totals, params.leaf_top_k);
+    std::vector<double> totals;
+    for (const LabelGradients& label : node.gradients->labels) totals.push_back(label.total);
+    RunningTopK left(std::vector<double>(totals.size(), 0.0), params.leaf_top_k);
+    RunningTopK right(totals, params.leaf_top_k);
     SplitChoice best;
     for (std::int64_t i = 0; i + 1 < n_rows; ++i) {
         control.throw_if_stopped();

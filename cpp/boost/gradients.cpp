@@ -2,168 +2,128 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "base/parallel_for.hpp"
+#include "boost/partition.hpp"
 
 namespace longtail::boost {
 namespace {
 
-// A range of labels of one split, about kRangeEntries entries long.
+// A range of labels of one split, about kRangeEntries entries long. Its children's entries fill the store from `begin`
+// on, first all of the left child, then all of the right one: the room that the range itself takes.
 struct LabelRange {
     std::int64_t split = 0;
     std::int64_t first = 0;
     std::int64_t last = 0;
+    std::int64_t n_entries = 0;
+    std::int64_t begin = 0;
 };
 constexpr std::int64_t kRangeEntries = 1 << 16;
 
-// Per label of the parent, what goes left.
-struct LeftShare {
-    std::int64_t n_entries = 0;
-    double total = 0.0;
-    double magnitude = 0.0;
-};
-
-std::vector<LabelRange> cut_ranges(std::span<const GradientSplit> splits) {
+std::vector<LabelRange> cut_ranges(std::int64_t split, const NodeGradients& parent) {
+    if (parent.n_entries <= kRangeEntries) return {{split, 0, parent.n_labels(), parent.n_entries, 0}};
     std::vector<LabelRange> ranges;
-    for (std::size_t i = 0; i < splits.size(); ++i) {
-        const NodeGradients& parent = *splits[i].parent;
-        for (std::int64_t first = 0, last = 0; first < parent.n_labels(); first = last) {
-            while (last < parent.n_labels() && (last == first || parent.begin[last] - parent.begin[first] < kRangeEntries))
-                ++last;
-            ranges.push_back({static_cast<std::int64_t>(i), first, last});
-        }
+    for (std::int64_t first = 0, last = 0; first < parent.n_labels(); first = last) {
+        LabelRange range{split, first, first, 0, 0};
+        while (last < parent.n_labels() && range.n_entries < kRangeEntries) range.n_entries += parent.labels[last++].n_entries;
+        range.last = last;
+        ranges.push_back(range);
     }
     return ranges;
 }
 
-LeftShare measure_left(const GradientSplit& split, std::int64_t label) {
-    const NodeGradients& parent = *split.parent;
-    // Four chains of additions, always the same ones: one chain would wait for itself.
-    constexpr int kChains = 4;
-    std::int64_t n_entries[kChains] = {};
-    double totals[kChains] = {};
-    double magnitudes[kChains] = {};
-    const auto add = [&](std::int64_t i, int chain) {
-        const bool goes_left = split.child_rows[parent.rows[i]] >= 0;
-        const double value = goes_left ? static_cast<double>(parent.values[i]) : 0.0;
-        n_entries[chain] += goes_left ? 1 : 0;
-        totals[chain] += value;
-        magnitudes[chain] += std::abs(value);
-    };
-    std::int64_t i = parent.begin[label];
-    const std::int64_t last = parent.begin[label + 1];
-    for (; i + kChains <= last; i += kChains)
-        for (int chain = 0; chain < kChains; ++chain) add(i + chain, chain);
-    for (; i < last; ++i) add(i, 0);
-    return {(n_entries[0] + n_entries[1]) + (n_entries[2] + n_entries[3]), (totals[0] + totals[1]) + (totals[2] + totals[3]),
-            (magnitudes[0] + magnitudes[1]) + (magnitudes[2] + magnitudes[3])};
-}
-
-void append_label(NodeGradients& child, std::int32_t label_id, std::int64_t n_entries, double total, double magnitude) {
-    if (n_entries == 0) return;
-    child.label_ids.push_back(label_id);
-    child.begin.push_back(child.begin.back() + n_entries);
-    child.totals.push_back(total);
-    child.magnitudes.push_back(magnitude);
-}
-
-// Where each label of the parent begins in its two children; it ends where the next one begins.
-struct ChildPlaces {
-    std::vector<std::int64_t> left, right;
+// What becomes of a range.
+struct ChildLabels {
+    std::vector<LabelGradients> left, right;
+    std::int64_t n_left = 0;
+    std::int64_t n_right = 0;
 };
 
-ChildPlaces plan_children(GradientSplit& split, std::span<const LeftShare> shares) {
-    const NodeGradients& parent = *split.parent;
-    ChildPlaces places;
-    places.left.reserve(parent.label_ids.size());
-    places.right.reserve(parent.label_ids.size());
-    for (std::int64_t label = 0; label < parent.n_labels(); ++label) {
-        const LeftShare& share = shares[label];
-        const std::int64_t n_right = parent.begin[label + 1] - parent.begin[label] - share.n_entries;
-        places.left.push_back(split.left.begin.back());
-        places.right.push_back(split.right.begin.back());
-        append_label(split.left, parent.label_ids[label], share.n_entries, share.total, share.magnitude);
-        append_label(split.right, parent.label_ids[label], n_right, parent.totals[label] - share.total,
-                     std::max(parent.magnitudes[label] - share.magnitude, 0.0));
+// Entries of the right child wait here until the left child's are complete. One a worker.
+class Waiting {
+public:
+    void reserve(std::int64_t n_entries) {
+        if (n_entries <= capacity_) return;
+        capacity_ = n_entries;
+        rows_ = std::make_unique_for_overwrite<std::int32_t[]>(n_entries + kPartitionSlack);
+        values_ = std::make_unique_for_overwrite<float[]>(n_entries + kPartitionSlack);
     }
-    const auto reserve_entries = [](NodeGradients& child, bool is_needed) {
-        if (!is_needed) return;
-        child.rows.resize(child.begin.back());
-        child.values.resize(child.begin.back());
-    };
-    reserve_entries(split.left, split.needs_left);
-    reserve_entries(split.right, split.needs_right);
-    return places;
+    std::int32_t* rows() { return rows_.get(); }
+    float* values() { return values_.get(); }
+
+private:
+    std::int64_t capacity_ = 0;
+    std::unique_ptr<std::int32_t[]> rows_;
+    std::unique_ptr<float[]> values_;
+};
+
+ChildLabels split_range(const GradientSplit& split, const LabelRange& range, GradientStore& store, Waiting& waiting) {
+    const NodeGradients& parent = *split.parent;
+    ChildLabels out;
+    out.left.reserve(range.last - range.first);
+    out.right.reserve(range.last - range.first);
+    waiting.reserve(range.n_entries);
+    std::int64_t n_left = 0;
+    std::int64_t n_right = 0;
+    for (std::int64_t i = range.first; i < range.last; ++i) {
+        const LabelGradients& label = parent.labels[i];
+        Sides sides;
+        sides.left_rows = split.needs_left ? store.rows() + range.begin + n_left : nullptr;
+        sides.left_values = split.needs_left ? store.values() + range.begin + n_left : nullptr;
+        sides.right_rows = split.needs_right ? waiting.rows() + n_right : nullptr;
+        sides.right_values = split.needs_right ? waiting.values() + n_right : nullptr;
+        const LeftShare share =
+            partition({parent.rows + label.begin, parent.values + label.begin, label.n_entries}, split.child_rows.data(), sides);
+        const auto left_size = static_cast<std::int32_t>(share.n_entries);
+        const std::int32_t right_size = label.n_entries - left_size;
+        if (left_size > 0) out.left.push_back({label.label_id, left_size, n_left, share.total, share.magnitude});
+        if (right_size > 0)
+            out.right.push_back({label.label_id, right_size, n_right, label.total - share.total,
+                                 std::max(label.magnitude - share.magnitude, 0.0)});
+        n_left += left_size;
+        n_right += right_size;
+    }
+    const std::int64_t right_begin = range.begin + (split.needs_left ? n_left : 0);
+    if (split.needs_right) {
+        std::copy_n(waiting.rows(), n_right, store.rows() + right_begin);
+        std::copy_n(waiting.values(), n_right, store.values() + right_begin);
+    }
+    for (LabelGradients& label : out.left) label.begin += range.begin;
+    for (LabelGradients& label : out.right) label.begin += right_begin;
+    out.n_left = n_left;
+    out.n_right = n_right;
+    return out;
 }
 
-// Copy one label's entries to the two children. Sides alternate unpredictably, so both are written and one cursor
-// moves; when one side is complete, the rest belongs to the other.
-void fill_both(const GradientSplit& split, NodeGradients& left, NodeGradients& right, std::int64_t first,
-               std::int64_t last, std::int64_t next_left, std::int64_t last_left, std::int64_t next_right,
-               std::int64_t last_right) {
-    const NodeGradients& parent = *split.parent;
-    std::int64_t i = first;
-    while (next_left < last_left && next_right < last_right) {
-        const std::int32_t place = split.child_rows[parent.rows[i]];
-        const float value = parent.values[i++];
-        left.rows[next_left] = place;
-        left.values[next_left] = value;
-        right.rows[next_right] = ~place;
-        right.values[next_right] = value;
-        next_left += place >= 0 ? 1 : 0;
-        next_right += place >= 0 ? 0 : 1;
-    }
-    for (; i < last; ++i) {
-        const std::int32_t place = split.child_rows[parent.rows[i]];
-        NodeGradients& child = place >= 0 ? left : right;
-        std::int64_t& next = place >= 0 ? next_left : next_right;
-        child.rows[next] = place >= 0 ? place : ~place;
-        child.values[next++] = parent.values[i];
-    }
-}
-
-void fill_one(const GradientSplit& split, NodeGradients& child, bool is_left, std::int64_t first, std::int64_t last,
-              std::int64_t next, std::int64_t last_next) {
-    const NodeGradients& parent = *split.parent;
-    for (std::int64_t i = first; i < last && next < last_next; ++i) {
-        const std::int32_t place = split.child_rows[parent.rows[i]];
-        child.rows[next] = is_left ? place : ~place;
-        child.values[next] = parent.values[i];
-        next += (place >= 0) == is_left ? 1 : 0;
-    }
-}
-
-void fill_children(GradientSplit& split, const ChildPlaces& places, const LabelRange& range) {
-    const NodeGradients& parent = *split.parent;
-    for (std::int64_t label = range.first; label < range.last; ++label) {
-        const std::int64_t first = parent.begin[label];
-        const std::int64_t last = parent.begin[label + 1];
-        const std::int64_t left = places.left[label];
-        const std::int64_t right = places.right[label];
-        const bool is_last_label = label + 1 == parent.n_labels();
-        const std::int64_t last_left = is_last_label ? split.left.begin.back() : places.left[label + 1];
-        const std::int64_t last_right = is_last_label ? split.right.begin.back() : places.right[label + 1];
-        if (split.needs_left && split.needs_right)
-            fill_both(split, split.left, split.right, first, last, left, last_left, right, last_right);
-        else if (split.needs_left)
-            fill_one(split, split.left, true, first, last, left, last_left);
-        else
-            fill_one(split, split.right, false, first, last, right, last_right);
-    }
+void append(std::vector<LabelGradients>& labels, std::vector<LabelGradients>&& more) {
+    if (labels.empty())
+        labels = std::move(more);
+    else
+        labels.insert(labels.end(), more.begin(), more.end());
 }
 
 }  // namespace
 
-LabelSums keep_top_k(std::span<const std::int32_t> label_ids, std::span<const double> totals, std::int32_t leaf_top_k) {
+void GradientStore::reserve(std::int64_t n_entries) {
+    if (n_entries <= capacity_) return;
+    capacity_ = n_entries + n_entries / 4;  // gradients grow from tree to tree
+    rows_.reset();
+    values_.reset();
+    rows_ = std::make_unique_for_overwrite<std::int32_t[]>(capacity_);
+    values_ = std::make_unique_for_overwrite<float[]>(capacity_);
+}
+
+LabelSums keep_top_k(std::span<const LabelGradients> labels, std::int32_t leaf_top_k) {
     std::vector<std::int32_t> kept;
-    kept.reserve(label_ids.size());
-    for (std::size_t i = 0; i < totals.size(); ++i)
-        if (totals[i] != 0.0) kept.push_back(static_cast<std::int32_t>(i));
+    kept.reserve(labels.size());
+    for (std::size_t i = 0; i < labels.size(); ++i)
+        if (labels[i].total != 0.0) kept.push_back(static_cast<std::int32_t>(i));
     if (leaf_top_k > 0 && kept.size() > static_cast<std::size_t>(leaf_top_k)) {
         const auto larger = [&](std::int32_t a, std::int32_t b) {
-            const double size_a = std::abs(totals[a]);
-            const double size_b = std::abs(totals[b]);
+            const double size_a = std::abs(labels[a].total);
+            const double size_b = std::abs(labels[b].total);
             return size_a > size_b || (size_a == size_b && a < b);
         };
         std::nth_element(kept.begin(), kept.begin() + leaf_top_k, kept.end(), larger);
@@ -171,9 +131,11 @@ LabelSums keep_top_k(std::span<const std::int32_t> label_ids, std::span<const do
         std::sort(kept.begin(), kept.end());
     }
     LabelSums out;
+    out.label_ids.reserve(kept.size());
+    out.sums.reserve(kept.size());
     for (const std::int32_t i : kept) {
-        out.label_ids.push_back(label_ids[i]);
-        out.sums.push_back(totals[i]);
+        out.label_ids.push_back(labels[i].label_id);
+        out.sums.push_back(labels[i].total);
     }
     return out;
 }
@@ -188,22 +150,40 @@ double top_k_squares(std::span<const double> totals, std::int32_t leaf_top_k) {
     return std::accumulate(squares.begin(), squares.end(), 0.0);
 }
 
-void split_gradients(std::span<GradientSplit> splits, int n_threads, Control& control) {
-    const std::vector<LabelRange> ranges = cut_ranges(splits);
-    std::vector<std::vector<LeftShare>> shares(splits.size());
-    for (std::size_t i = 0; i < splits.size(); ++i) shares[i].resize(splits[i].parent->label_ids.size());
-    parallel_for(static_cast<std::int64_t>(ranges.size()), n_threads, control, [&](std::int64_t task, int) {
-        const LabelRange& range = ranges[task];
-        for (std::int64_t label = range.first; label < range.last; ++label)
-            shares[range.split][label] = measure_left(splits[range.split], label);
+void split_gradients(std::span<GradientSplit> splits, GradientStore& store, int n_threads, Control& control) {
+    const auto n_splits = static_cast<std::int64_t>(splits.size());
+    std::vector<std::vector<LabelRange>> ranges_of(n_splits);
+    parallel_for(n_splits, n_threads, control,
+                 [&](std::int64_t i, int) { ranges_of[i] = cut_ranges(i, *splits[i].parent); });
+    std::vector<LabelRange> ranges;
+    std::int64_t n_entries = 0;
+    for (const std::vector<LabelRange>& own : ranges_of)
+        for (LabelRange range : own) {
+            range.begin = n_entries;
+            n_entries += range.n_entries;
+            ranges.push_back(range);
+        }
+    store.reserve(n_entries);
+
+    std::vector<Waiting> waiting(std::max(n_threads, 1));
+    std::vector<ChildLabels> found(ranges.size());
+    parallel_for(static_cast<std::int64_t>(ranges.size()), n_threads, control, [&](std::int64_t task, int worker) {
+        found[task] = split_range(splits[ranges[task].split], ranges[task], store, waiting[worker]);
     });
-    std::vector<ChildPlaces> places(splits.size());
-    parallel_for(static_cast<std::int64_t>(splits.size()), n_threads, control,
-                 [&](std::int64_t i, int) { places[i] = plan_children(splits[i], shares[i]); });
-    parallel_for(static_cast<std::int64_t>(ranges.size()), n_threads, control, [&](std::int64_t task, int) {
-        const LabelRange& range = ranges[task];
-        GradientSplit& split = splits[range.split];
-        if (split.needs_left || split.needs_right) fill_children(split, places[range.split], range);
+    std::vector<std::size_t> first_range{0};
+    for (const std::vector<LabelRange>& own : ranges_of) first_range.push_back(first_range.back() + own.size());
+    parallel_for(n_splits, n_threads, control, [&](std::int64_t i, int) {
+        GradientSplit& split = splits[i];
+        for (NodeGradients* child : {&split.left, &split.right}) {
+            child->rows = store.rows();
+            child->values = store.values();
+        }
+        for (std::size_t range = first_range[i]; range < first_range[i + 1]; ++range) {
+            append(split.left.labels, std::move(found[range].left));
+            append(split.right.labels, std::move(found[range].right));
+            split.left.n_entries += found[range].n_left;
+            split.right.n_entries += found[range].n_right;
+        }
     });
 }
 

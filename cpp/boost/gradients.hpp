@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -8,20 +9,41 @@
 
 namespace longtail::boost {
 
-// The negative half-gradients r of a node's rows, label by label, with rows numbered inside the node:
-//
-//   label_ids[i] -> rows[begin[i] .. begin[i + 1])  ascending, values beside them
-//
+// Memory for the gradients of one level of a tree. It is not set to zero, and it stays for the next tree: touching new
+// pages costs more than the work on them.
+class GradientStore {
+public:
+    // What was stored is lost when this grows.
+    void reserve(std::int64_t n_entries);
+    std::int32_t* rows() { return rows_.get(); }
+    float* values() { return values_.get(); }
+
+private:
+    std::int64_t capacity_ = 0;
+    std::unique_ptr<std::int32_t[]> rows_;
+    std::unique_ptr<float[]> values_;
+};
+
+// One label of a node: its entries begin at `begin` in the store of the node's level.
+struct LabelGradients {
+    std::int32_t label_id = 0;
+    std::int32_t n_entries = 0;
+    std::int64_t begin = 0;
+    double total = 0.0;      // p_q: sum of the label's values
+    double magnitude = 0.0;  // sum of their absolute values
+
+    std::int64_t end() const { return begin + n_entries; }
+};
+
+// The negative half-gradients r of a node's rows, label by label, with rows numbered inside the node (ascending).
 // Only labels with a non-zero entry in the node are listed, so work at a node costs its own entries.
 struct NodeGradients {
-    std::vector<std::int32_t> label_ids;  // ascending
-    std::vector<std::int64_t> begin{0};
-    std::vector<std::int32_t> rows;
-    std::vector<float> values;
-    std::vector<double> totals;      // p_q: sum of the label's values
-    std::vector<double> magnitudes;  // sum of their absolute values
+    std::vector<LabelGradients> labels;  // label ids ascending
+    std::int64_t n_entries = 0;
+    const std::int32_t* rows = nullptr;
+    const float* values = nullptr;
 
-    std::int64_t n_labels() const { return static_cast<std::int64_t>(label_ids.size()); }
+    std::int64_t n_labels() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
 // What a leaf keeps: labels ascending, sums p_q beside them.
@@ -31,7 +53,7 @@ struct LabelSums {
 };
 
 // The leaf_top_k labels with the largest |p_q| (eq. 18-19), ties to the lower id; every non-zero sum when it is 0.
-LabelSums keep_top_k(std::span<const std::int32_t> label_ids, std::span<const double> totals, std::int32_t leaf_top_k);
+LabelSums keep_top_k(std::span<const LabelGradients> labels, std::int32_t leaf_top_k);
 
 // Σ p_q² over the kept labels: the reduction of eq. 20 before its division.
 double top_k_squares(std::span<const double> totals, std::int32_t leaf_top_k);
@@ -45,8 +67,8 @@ struct GradientSplit {
     NodeGradients left, right;
 };
 
-// Fill left and right of every split; parallel over label ranges of all nodes together, so that a lone root uses
-// every thread too.
-void split_gradients(std::span<GradientSplit> splits, int n_threads, Control& control);
+// Fill left and right of every split, with entries in `store`, which must not be the parents'. Parallel over label
+// ranges of all nodes together, so that a lone root uses every thread too.
+void split_gradients(std::span<GradientSplit> splits, GradientStore& store, int n_threads, Control& control);
 
 }  // namespace longtail::boost

@@ -13,11 +13,15 @@ struct Job {
     std::int32_t part = 0;
 };
 
+constexpr std::size_t kCountedFeatures = 32;  // whose counts fit the first-level cache
+constexpr std::size_t kCountedRows = 512;     // fewer rows are counted faster than counts are read and written
+
 }  // namespace
 
 TreeGrower::TreeGrower(const Columns& columns, std::int64_t n_rows, std::span<const std::int32_t> sampled_rows,
-                       std::span<const std::int32_t> features, NodeGradients root_gradients, const BoostParams& params)
-    : columns_(columns), params_(params) {
+                       std::span<const std::int32_t> features, NodeGradients root_gradients, GradientStores& stores,
+                       const BoostParams& params)
+    : columns_(columns), params_(params), stores_(&stores) {
     feature_places_.assign(columns.n_columns, -1);
     for (const std::int32_t feature : features) {
         if (!owns(feature)) continue;
@@ -43,6 +47,11 @@ TreeGrower::TreeGrower(const Columns& columns, std::int64_t n_rows, std::span<co
         close(root);
 }
 
+bool TreeGrower::keeps_counts(const OpenNode& node, std::int32_t depth) const {
+    return !params_.exact() && columns_.bins->is_dense && node.rows.size() >= kCountedRows &&
+           may_split(static_cast<std::int64_t>(node.rows.size()), depth);
+}
+
 std::int32_t TreeGrower::add_node() {
     Tree& tree = grown_.tree;
     tree.split_features.push_back(-1);
@@ -61,10 +70,10 @@ void TreeGrower::order_level(int n_threads, Control& control) {
         std::vector<double> totals;  // of the labels that the search looks at, so that like is compared with like
         if (params_.exact()) {
             node.by_row = by_row(node.gradients, static_cast<std::int64_t>(node.rows.size()));
-            totals = node.gradients.totals;
+            for (const LabelGradients& label : node.gradients.labels) totals.push_back(label.total);
         } else {
             order_labels(node.gradients, n_searched_labels(params_), node.label_order, node.label_bounds);
-            for (const std::int32_t label : node.label_order) totals.push_back(node.gradients.totals[label]);
+            for (const std::int32_t label : node.label_order) totals.push_back(node.gradients.labels[label].total);
         }
         node.reduction =
             top_k_squares(totals, params_.leaf_top_k) / (static_cast<double>(node.rows.size()) + params_.l2);
@@ -73,17 +82,59 @@ void TreeGrower::order_level(int n_threads, Control& control) {
 
 void TreeGrower::list_candidates(int n_threads, Control& control) {
     // Dense bins: thresholds of a few features at a time. Sparse bins: a row's entries are read once for all.
-    const std::span<const std::int32_t> features = features_;
-    const std::size_t block = columns_.bins->is_dense ? 32 : std::max<std::size_t>(features.size(), 1);
-    const std::size_t n_blocks = (features.size() + block - 1) / block;
+    const bool is_dense = columns_.bins->is_dense;
+    const std::size_t block = is_dense ? kCountedFeatures : std::max<std::size_t>(features_.size(), 1);
+    const std::size_t n_blocks = (features_.size() + block - 1) / block;
+    for (OpenNode& node : level_)
+        if (keeps_counts(node, depth_) && node.bin_counts.empty()) node.bin_counts.assign(features_.size() * kMaxBins, -1);
     std::vector<Candidates> found(level_.size() * n_blocks);
     parallel_for(static_cast<std::int64_t>(found.size()), n_threads, control, [&](std::int64_t task, int) {
+        OpenNode& node = level_[task / n_blocks];
         const std::size_t first = task % n_blocks * block;
-        const auto part = features.subspan(first, std::min(block, features.size() - first));
-        found[task] = find_candidates(*columns_.bins, level_[task / n_blocks].rows, part, feature_places_, params_);
+        const auto features = std::span<const std::int32_t>(features_).subspan(first, std::min(block, features_.size() - first));
+        if (!is_dense) {
+            found[task] = find_sparse_candidates(*columns_.bins, node.rows, features, feature_places_, params_);
+            return;
+        }
+        std::vector<std::int32_t> own;
+        if (node.bin_counts.empty()) own.assign(features.size() * kMaxBins, -1);
+        const auto counts = own.empty() ? std::span(node.bin_counts).subspan(first * kMaxBins, features.size() * kMaxBins)
+                                        : std::span(own);
+        if (counts[0] < 0) count_bins(*columns_.bins, node.rows, features, counts);
+        found[task] = find_candidates(*columns_.bins, counts, static_cast<std::int64_t>(node.rows.size()), features, params_);
     });
     for (std::size_t task = 0; task < found.size(); ++task) level_[task / n_blocks].candidates.append(found[task]);
     for (OpenNode& node : level_) node.tiles = cut_tiles(node.candidates);
+}
+
+// The rows of the smaller child are counted; what the parent has besides belongs to the larger one.
+void TreeGrower::divide_counts(std::span<const std::size_t> parents, std::span<OpenNode> children, int n_threads,
+                               Control& control) {
+    const std::size_t n_blocks = (features_.size() + kCountedFeatures - 1) / kCountedFeatures;
+    const auto n_tasks = static_cast<std::int64_t>(parents.size() * n_blocks);
+    const auto smaller_of = [&](std::size_t i) {
+        return 2 * i + (children[2 * i].rows.size() <= children[2 * i + 1].rows.size() ? 0 : 1);
+    };
+    for (std::size_t i = 0; i < parents.size(); ++i) {
+        OpenNode& smaller = children[smaller_of(i)];
+        OpenNode& larger = children[smaller_of(i) ^ 1];
+        if (!keeps_counts(larger, depth_ + 1)) continue;
+        larger.bin_counts = std::move(level_[parents[i]].bin_counts);
+        if (keeps_counts(smaller, depth_ + 1)) smaller.bin_counts.assign(larger.bin_counts.size(), -1);
+    }
+    parallel_for(n_tasks, n_threads, control, [&](std::int64_t task, int) {
+        OpenNode& smaller = children[smaller_of(task / n_blocks)];
+        OpenNode& larger = children[smaller_of(task / n_blocks) ^ 1];
+        if (larger.bin_counts.empty()) return;
+        const std::size_t first = task % n_blocks * kCountedFeatures;
+        const std::size_t n_features = std::min(kCountedFeatures, features_.size() - first);
+        std::vector<std::int32_t> own(smaller.bin_counts.empty() ? n_features * kMaxBins : 0);
+        const auto counts = own.empty() ? std::span(smaller.bin_counts).subspan(first * kMaxBins, n_features * kMaxBins)
+                                        : std::span(own);
+        count_bins(*columns_.bins, smaller.rows, std::span<const std::int32_t>(features_).subspan(first, n_features), counts);
+        std::int32_t* left_over = larger.bin_counts.data() + first * kMaxBins;
+        for (std::size_t i = 0; i < counts.size(); ++i) left_over[i] -= counts[i];
+    });
 }
 
 std::vector<SplitChoice> TreeGrower::find_splits(int n_threads, Control& control) {
@@ -150,11 +201,12 @@ void TreeGrower::apply(std::span<const SplitChoice> choices, std::span<const std
                        Control& control) {
     const std::vector<std::size_t> begins = side_begins();
     std::vector<std::size_t> parents;
+    std::vector<const OpenNode*> leaves;
     for (std::size_t i = 0; i < level_.size(); ++i) {
         if (gains(level_[i], choices[i]))
             parents.push_back(i);
         else
-            close(level_[i]);
+            leaves.push_back(&level_[i]);
     }
     std::vector<OpenNode> children(parents.size() * 2);
     std::vector<std::vector<std::int32_t>> child_rows(parents.size());
@@ -189,7 +241,8 @@ void TreeGrower::apply(std::span<const SplitChoice> choices, std::span<const std
         splits[i].needs_left = may_split(static_cast<std::int64_t>(left.rows.size()), depth_ + 1);
         splits[i].needs_right = may_split(static_cast<std::int64_t>(right.rows.size()), depth_ + 1);
     });
-    split_gradients(splits, n_threads, control);
+    divide_counts(parents, children, n_threads, control);
+    split_gradients(splits, (*stores_)[(depth_ + 1) % 2], n_threads, control);
 
     std::vector<OpenNode> next;
     for (std::size_t i = 0; i < children.size(); ++i) {
@@ -198,14 +251,17 @@ void TreeGrower::apply(std::span<const SplitChoice> choices, std::span<const std
         if (i % 2 == 0 ? from.needs_left : from.needs_right)
             next.push_back(std::move(children[i]));
         else
-            close(children[i]);
+            leaves.push_back(&children[i]);
     }
+    parallel_for(static_cast<std::int64_t>(leaves.size()), n_threads, control,
+                 [&](std::int64_t i, int) { close(*leaves[i]); });
     level_ = std::move(next);
     ++depth_;
 }
 
+// Nodes own their rows, so that many may be closed at once.
 void TreeGrower::close(const OpenNode& node) {
-    leaf_sums_[node.node_id] = keep_top_k(node.gradients.label_ids, node.gradients.totals, params_.leaf_top_k);
+    leaf_sums_[node.node_id] = keep_top_k(node.gradients.labels, params_.leaf_top_k);
     leaf_sizes_[node.node_id] = static_cast<std::int64_t>(node.rows.size());
     for (const std::int32_t row : node.rows) grown_.leaf_of_row[row] = node.node_id;
     for (const std::int32_t row : node.others) grown_.leaf_of_row[row] = node.node_id;

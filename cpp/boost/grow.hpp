@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -29,6 +30,9 @@ struct Columns {
     std::int32_t n_columns = 0;
 };
 
+// Gradients of a level and of the next one; they take turns as the tree grows.
+using GradientStores = std::array<GradientStore, 2>;
+
 // Grows one tree level by level. Each level is three steps:
 //
 //   find_splits   the best threshold of every open node among this grower's columns
@@ -41,9 +45,10 @@ struct Columns {
 class TreeGrower {
 public:
     // The tree learns from `sampled_rows` (ascending); the others only find their leaves. `features` are the ids to try,
-    // ascending, counted over all blocks; those of other blocks are left out.
+    // ascending, counted over all blocks; those of other blocks are left out. `root` lies in the first of the stores.
     TreeGrower(const Columns& columns, std::int64_t n_rows, std::span<const std::int32_t> sampled_rows,
-               std::span<const std::int32_t> features, NodeGradients root, const BoostParams& params);
+               std::span<const std::int32_t> features, NodeGradients root, GradientStores& stores,
+               const BoostParams& params);
 
     bool is_done() const { return level_.empty(); }
     std::size_t n_open() const { return level_.size(); }
@@ -65,6 +70,7 @@ private:
         std::vector<std::int32_t> rows;    // row ids, ascending
         std::vector<std::int32_t> others;  // rows outside the sample
         NodeGradients gradients;
+        std::vector<std::int32_t> bin_counts;  // kMaxBins a feature to try; empty, or -1 where not counted yet
         Candidates candidates;
         std::vector<Tile> tiles;
         std::vector<std::int32_t> label_order;
@@ -89,7 +95,9 @@ private:
     bool goes_left(const SplitChoice& choice, std::int32_t row) const;
     std::int32_t add_node();
     void order_level(int n_threads, Control& control);
+    bool keeps_counts(const OpenNode& node, std::int32_t depth) const;
     void list_candidates(int n_threads, Control& control);
+    void divide_counts(std::span<const std::size_t> parents, std::span<OpenNode> children, int n_threads, Control& control);
     void close(const OpenNode& node);
     void lay_out_leaves();
 
@@ -97,6 +105,7 @@ private:
     std::vector<std::int32_t> features_;  // columns to try
     std::vector<std::int32_t> feature_places_;
     BoostParams params_;
+    GradientStores* stores_;
     std::vector<OpenNode> level_;
     std::int32_t depth_ = 0;
     std::vector<SearchScratch> scratch_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/parallel_for.hpp"
 
@@ -24,6 +25,13 @@ void merge_row(std::span<const RowEntry> row, const LeafView& leaf, std::vector<
     out.insert(out.end(), row.begin() + static_cast<std::ptrdiff_t>(i), row.end());
 }
 
+// What a part of the rows has of a label; once all are counted, `n_entries` becomes the place of the next entry.
+struct LabelCount {
+    std::int64_t n_entries = 0;
+    double total = 0.0;
+    double magnitude = 0.0;
+};
+
 }  // namespace
 
 RowScores::RowScores(const LabelsView& y, Loss loss) : n_rows_(y.n_rows), n_labels_(y.n_labels), loss_(loss) {
@@ -43,58 +51,73 @@ std::span<const RowEntry> RowScores::row(std::int64_t row) const {
 
 std::int64_t RowScores::n_entries(std::int64_t row_id) const { return static_cast<std::int64_t>(row(row_id).size()); }
 
-NodeGradients RowScores::root_gradients(std::span<const std::int32_t> rows, int n_threads, Control& control) const {
+NodeGradients RowScores::root_gradients(std::span<const std::int32_t> rows, GradientStore& store, int n_threads,
+                                        Control& control) const {
     // A counting sort by label. Rows are cut into a fixed number of parts, whose counts are kept apart, so that parts
     // may be filled in any order with the same result.
     const auto n_rows = static_cast<std::int64_t>(rows.size());
     const std::int64_t n_parts = std::clamp<std::int64_t>(n_rows / 4096, 1, 8);
     const auto part_begin = [&](std::int64_t part) { return n_rows * part / n_parts; };
-    std::vector<std::vector<std::int64_t>> next(n_parts);
-    std::vector<std::vector<double>> totals(n_parts), magnitudes(n_parts);
+    std::vector<std::vector<LabelCount>> counts(n_parts);
     parallel_for(n_parts, n_threads, control, [&](std::int64_t part, int) {
-        next[part].assign(n_labels_, 0);
-        totals[part].assign(n_labels_, 0.0);
-        magnitudes[part].assign(n_labels_, 0.0);
+        counts[part].resize(n_labels_);
         for (std::int64_t i = part_begin(part); i < part_begin(part + 1); ++i)
             for (const RowEntry& entry : row(rows[i])) {
                 const float value = residual(loss_, entry);
-                const std::int32_t label_id = entry.label_id();
-                next[part][label_id] += value != 0.0F ? 1 : 0;
-                totals[part][label_id] += static_cast<double>(value);
-                magnitudes[part][label_id] += static_cast<double>(std::abs(value));
+                LabelCount& count = counts[part][entry.label_id()];
+                count.n_entries += value != 0.0F ? 1 : 0;
+                count.total += static_cast<double>(value);
+                count.magnitude += static_cast<double>(std::abs(value));
             }
         control.throw_if_stopped();
     });
 
-    NodeGradients out;
-    std::int64_t n_entries = 0;
-    for (std::int64_t label_id = 0; label_id < n_labels_; ++label_id) {
-        const std::int64_t first = n_entries;
-        double total = 0.0;
-        double magnitude = 0.0;
-        for (std::int64_t part = 0; part < n_parts; ++part) {
-            const std::int64_t count = next[part][label_id];
-            next[part][label_id] = n_entries;
-            n_entries += count;
-            total += totals[part][label_id];
-            magnitude += magnitudes[part][label_id];
+    constexpr std::int64_t kBlockLabels = 1 << 14;
+    std::vector<std::vector<LabelGradients>> blocks((n_labels_ + kBlockLabels - 1) / kBlockLabels);
+    parallel_for(static_cast<std::int64_t>(blocks.size()), n_threads, control, [&](std::int64_t block, int) {
+        const std::int64_t last = std::min((block + 1) * kBlockLabels, n_labels_);
+        for (std::int64_t label_id = block * kBlockLabels; label_id < last; ++label_id) {
+            LabelGradients label;
+            label.label_id = static_cast<std::int32_t>(label_id);
+            for (std::int64_t part = 0; part < n_parts; ++part) {
+                const LabelCount& count = counts[part][label_id];
+                label.n_entries += static_cast<std::int32_t>(count.n_entries);
+                label.total += count.total;
+                label.magnitude += count.magnitude;
+            }
+            if (label.n_entries > 0) blocks[block].push_back(label);
         }
-        if (n_entries == first) continue;
-        out.label_ids.push_back(static_cast<std::int32_t>(label_id));
-        out.begin.push_back(n_entries);
-        out.totals.push_back(total);
-        out.magnitudes.push_back(magnitude);
-    }
-    out.rows.resize(n_entries);
-    out.values.resize(n_entries);
+    });
+    NodeGradients out;
+    for (const std::vector<LabelGradients>& block : blocks)
+        for (LabelGradients label : block) {
+            label.begin = out.n_entries;
+            out.n_entries += label.n_entries;
+            out.labels.push_back(label);
+        }
+    store.reserve(out.n_entries);
+    out.rows = store.rows();
+    out.values = store.values();
+
+    // Where each part's entries of a label begin.
+    parallel_for((out.n_labels() + kBlockLabels - 1) / kBlockLabels, n_threads, control, [&](std::int64_t block, int) {
+        const std::int64_t last = std::min((block + 1) * kBlockLabels, out.n_labels());
+        for (std::int64_t i = block * kBlockLabels; i < last; ++i) {
+            std::int64_t begin = out.labels[i].begin;
+            for (std::int64_t part = 0; part < n_parts; ++part) {
+                std::int64_t& place = counts[part][out.labels[i].label_id].n_entries;
+                begin += std::exchange(place, begin);
+            }
+        }
+    });
     parallel_for(n_parts, n_threads, control, [&](std::int64_t part, int) {
         for (std::int64_t i = part_begin(part); i < part_begin(part + 1); ++i)
             for (const RowEntry& entry : row(rows[i])) {
                 const float value = residual(loss_, entry);
                 if (value == 0.0F) continue;
-                const std::int64_t place = next[part][entry.label_id()]++;
-                out.rows[place] = static_cast<std::int32_t>(i);
-                out.values[place] = value;
+                const std::int64_t place = counts[part][entry.label_id()].n_entries++;
+                store.rows()[place] = static_cast<std::int32_t>(i);
+                store.values()[place] = value;
             }
     });
     return out;

@@ -43,8 +43,9 @@ public:
     RowScores(const LabelsView& y, Loss loss);
 
     std::int64_t n_rows() const { return n_rows_; }
-    // The gradients of `rows` (ascending row ids) as the root node sees them.
-    NodeGradients root_gradients(std::span<const std::int32_t> rows, int n_threads, Control& control) const;
+    // The gradients of `rows` (ascending row ids) as the root node sees them, with entries in `store`.
+    NodeGradients root_gradients(std::span<const std::int32_t> rows, GradientStore& store, int n_threads,
+                                 Control& control) const;
     // Add to every row the leaf it fell into: leaf_of_row[row] numbers `leaves`.
     void add(std::span<const std::int32_t> leaf_of_row, std::span<const LeafView> leaves, int n_threads, Control& control);
     // Σ ℓ over all rows and labels.

@@ -1,10 +1,13 @@
 #include "boost/split_search.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "boost/lanes.hpp"
+#include "boost/radix_sort.hpp"
+#include "boost/slot_finder.hpp"
 
 namespace longtail::boost {
 namespace {
@@ -64,7 +67,7 @@ public:
             if (!keeps_all_ && node_.label_bounds[first] * node_.label_bounds[first] <= weakest_best()) break;
             const auto labels = node_.label_order.subspan(first, n_block);
             std::int64_t n_entries = 0;
-            for (const std::int32_t label : labels) n_entries += gradients.begin[label + 1] - gradients.begin[label];
+            for (const std::int32_t label : labels) n_entries += gradients.labels[label].n_entries;
             if (static_cast<double>(n_entries) >= kDenseShare * kBlockLabels * static_cast<double>(n_rows_))
                 sum_wide(labels);
             else
@@ -85,27 +88,49 @@ private:
             n_offsets_ += group.n_slots * kLanes;
             groups_.push_back(group);
         }
+        scratch_.block_sums.resize(static_cast<std::size_t>(n_offsets_) * kBlockLabels);
+        scratch_.wide_sums.resize(static_cast<std::size_t>(n_offsets_) * kBlockLabels);
+    }
+
+    // Where each bin of each feature is summed.
+    void list_bins() {
+        const Candidates& candidates = *node_.candidates;
         scratch_.offset_of_bin.resize(static_cast<std::size_t>(tile_.last - tile_.first) * kMaxBins);
         for (const Group& group : groups_)
             for (std::int32_t lane = 0; lane < group.n_features; ++lane) {
                 const std::int32_t i = group.first + lane;
                 std::uint16_t* table = scratch_.offset_of_bin.data() + (i - tile_.first) * kMaxBins;
-                std::int32_t slot = 0;
-                for (int bin = 0; bin < kMaxBins; ++bin) {
-                    table[bin] = static_cast<std::uint16_t>(group.base + slot * kLanes + lane);
-                    if (candidates.begin[i] + slot < candidates.begin[i + 1] &&
-                        candidates.bins[candidates.begin[i] + slot] == bin)
-                        ++slot;
+                // A slot's bins follow one another: from its predecessor's threshold to its own, the last to the end.
+                const std::int32_t n_thresholds = candidates.begin[i + 1] - candidates.begin[i];
+                int bin = 0;
+                for (std::int32_t slot = 0; slot <= n_thresholds; ++slot) {
+                    const int last = slot < n_thresholds ? candidates.bins[candidates.begin[i] + slot] + 1 : kMaxBins;
+                    std::fill(table + bin, table + last, static_cast<std::uint16_t>(group.base + slot * kLanes + lane));
+                    bin = last;
                 }
             }
-        scratch_.block_sums.assign(static_cast<std::size_t>(n_offsets_) * kBlockLabels, 0.0F);
-        scratch_.wide_sums.assign(static_cast<std::size_t>(n_offsets_) * kBlockLabels, 0.0F);
     }
 
     void list_dense_rows() {
         const std::int32_t n_features = tile_.last - tile_.first;
-        const std::int32_t* features = node_.candidates->features.data() + tile_.first;
-        scratch_.offsets.resize(static_cast<std::size_t>(n_rows_) * n_features);
+        const std::span features(node_.candidates->features.data() + tile_.first, static_cast<std::size_t>(n_features));
+        // Rows are written one after another, each in whole vectors: the next row writes over what is too much.
+        scratch_.offsets.resize(static_cast<std::size_t>(n_rows_) * n_features + SlotFinder::kSlack);
+        std::int32_t most_slots = 0;
+        for (const Group& group : groups_) most_slots = std::max(most_slots, group.n_slots);
+        if (most_slots <= SlotFinder::kMostSlots) {
+            SlotFinder finder(*node_.candidates, tile_.first, tile_.last, most_slots, scratch_);
+            for (const Group& group : groups_)
+                for (std::int32_t lane = 0; lane < group.n_features; ++lane)
+                    finder.set_base(group.first + lane - tile_.first, group.base + lane);
+            std::uint16_t* out = scratch_.offsets.data();
+            for (const std::int32_t row : node_.rows) {
+                finder.find(bins_.dense_row(row), out);
+                out += n_features;
+            }
+            return;
+        }
+        list_bins();
         std::uint16_t* out = scratch_.offsets.data();
         for (const std::int32_t row : node_.rows) {
             const std::uint8_t* row_bins = bins_.dense_row(row);
@@ -116,6 +141,7 @@ private:
 
     // Only bins that are summed elsewhere than zero's slot; zero's slot is what the label's total leaves over.
     void list_sparse_rows() {
+        list_bins();
         scratch_.feature_places.assign(bins_.n_features, -1);
         zero_offsets_.resize(tile_.last - tile_.first);
         for (std::int32_t i = tile_.first; i < tile_.last; ++i) {
@@ -153,8 +179,8 @@ private:
         for (std::size_t l = 0; l < labels.size(); ++l) {
             float* __restrict sums = scratch_.block_sums.data() + l * n_offsets_;
             std::fill_n(sums, n_offsets_, 0.0F);
-            const std::int64_t last = gradients.begin[labels[l] + 1];
-            for (std::int64_t i = gradients.begin[labels[l]]; i < last; ++i) {
+            const std::int64_t last = gradients.labels[labels[l]].end();
+            for (std::int64_t i = gradients.labels[labels[l]].begin; i < last; ++i) {
                 if (i + kAhead < last) prefetch(row_offsets(gradients.rows[i + kAhead]).data());
                 const float value = gradients.values[i];
                 for (const std::uint16_t offset : row_offsets(gradients.rows[i])) sums[offset] += value;
@@ -167,7 +193,7 @@ private:
         const NodeGradients& gradients = *node_.gradients;
         scratch_.wide_rows.resize(kChunkRows * kBlockLabels);
         std::int64_t next[kBlockLabels] = {};
-        for (std::size_t l = 0; l < labels.size(); ++l) next[l] = gradients.begin[labels[l]];
+        for (std::size_t l = 0; l < labels.size(); ++l) next[l] = gradients.labels[labels[l]].begin;
         float* wide_sums = scratch_.wide_sums.data();
         float* wide_rows = scratch_.wide_rows.data();
         std::fill_n(wide_sums, n_offsets_ * kBlockLabels, 0.0F);
@@ -175,7 +201,7 @@ private:
             const std::int64_t last = std::min(first + kChunkRows, n_rows_);
             std::fill_n(wide_rows, (last - first) * kBlockLabels, 0.0F);
             for (std::size_t l = 0; l < labels.size(); ++l) {
-                const std::int64_t end = gradients.begin[labels[l] + 1];
+                const std::int64_t end = gradients.labels[labels[l]].end();
                 for (; next[l] < end && gradients.rows[next[l]] < last; ++next[l])
                     wide_rows[(gradients.rows[next[l]] - first) * kBlockLabels + static_cast<std::int64_t>(l)] =
                         gradients.values[next[l]];
@@ -218,7 +244,7 @@ private:
     void add_zero_bins(std::span<const std::int32_t> labels) {
         for (std::size_t l = 0; l < labels.size(); ++l) {
             float* block = scratch_.block_sums.data() + l * n_offsets_;
-            const auto total = static_cast<float>(node_.gradients->totals[labels[l]]);
+            const auto total = static_cast<float>(node_.gradients->labels[labels[l]].total);
             for (const Group& group : groups_) {
                 Lanes over = Lanes::all(total);
                 for (std::int32_t slot = 0; slot < group.n_slots; ++slot)
@@ -272,7 +298,7 @@ private:
         alignas(64) float left_sums[kBlockLabels][kLanes] = {};
         float totals[kBlockLabels];
         for (std::size_t l = 0; l < labels.size(); ++l)
-            totals[l] = static_cast<float>(node_.gradients->totals[labels[l]]);
+            totals[l] = static_cast<float>(node_.gradients->labels[labels[l]].total);
         for (std::int32_t slot = 0; slot + 1 < group.n_slots; ++slot)
             for (std::size_t l = 0; l < labels.size(); ++l) {
                 const Lanes left = Lanes::load(left_sums[l]) +
@@ -311,32 +337,40 @@ private:
         larger(Lanes::load(best), squares).store(best);
     }
 
-    double sum_of(std::int64_t list, std::int32_t lane) const {
-        if (keeps_all_) return scratch_.all[list * kLanes + lane];
-        double sum = 0.0;
-        for (std::int32_t j = 0; j < top_k_; ++j)
-            sum += static_cast<double>(scratch_.best[(list * top_k_ + j) * kLanes + lane]);
-        return sum;
+    // The sums of a list's sixteen lanes.
+    void sum_list(std::int64_t list, double* __restrict sums) const {
+        if (keeps_all_) {
+            std::copy_n(scratch_.all.data() + list * kLanes, kLanes, sums);
+            return;
+        }
+        std::fill_n(sums, kLanes, 0.0);
+        const float* best = scratch_.best.data() + list * top_k_ * kLanes;
+        for (std::int32_t j = 0; j < top_k_; ++j, best += kLanes)
+            for (int lane = 0; lane < kLanes; ++lane) sums[lane] += static_cast<double>(best[lane]);
     }
 
     SplitChoice choose() const {
         const Candidates& candidates = *node_.candidates;
         SplitChoice best;
+        alignas(64) double left[kLanes];
+        alignas(64) double right[kLanes];
         for (const Group& group : groups_)
-            for (std::int32_t slot = 0; slot + 1 < group.n_slots; ++slot)
+            for (std::int32_t slot = 0; slot + 1 < group.n_slots; ++slot) {
+                sum_list(list_of(group, slot, 0), left);
+                sum_list(list_of(group, slot, 1), right);
                 for (std::int32_t lane = 0; lane < group.n_features; ++lane) {
                     if (!has_threshold(group, slot, lane)) continue;
                     const std::int32_t i = candidates.begin[group.first + lane] + slot;
                     SplitChoice choice;
                     choice.n_left = candidates.n_left[i];
-                    choice.reduction =
-                        sum_of(list_of(group, slot, 0), lane) / (static_cast<double>(choice.n_left) + params_.l2) +
-                        sum_of(list_of(group, slot, 1), lane) / (static_cast<double>(n_rows_ - choice.n_left) + params_.l2);
+                    choice.reduction = left[lane] / (static_cast<double>(choice.n_left) + params_.l2) +
+                                       right[lane] / (static_cast<double>(n_rows_ - choice.n_left) + params_.l2);
                     choice.feature = candidates.features[group.first + lane];
                     choice.bin = candidates.bins[i];
                     choice.threshold = bins_.cut(choice.feature, choice.bin);
                     if (choice.better_than(best)) best = choice;
                 }
+            }
         return best;
     }
 
@@ -358,25 +392,31 @@ private:
 
 void order_labels(const NodeGradients& gradients, std::int64_t n_wanted, std::vector<std::int32_t>& order,
                   std::vector<float>& bounds) {
-    const std::size_t n_labels = gradients.label_ids.size();
-    std::vector<float> bound_of(n_labels);
-    for (std::size_t i = 0; i < n_labels; ++i) {
+    // Bounds are not negative, so that their bits, turned round, rise as they fall; the place breaks ties.
+    std::vector<std::uint64_t> keys(gradients.labels.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
         // (|Σ| + Σ|.|) / 2 is the larger of the positive and the negative part; the margin covers float rounding.
-        const double larger = (std::abs(gradients.totals[i]) + gradients.magnitudes[i]) * 0.5;
-        bound_of[i] = static_cast<float>(larger * 1.0001);
+        const double larger = (std::abs(gradients.labels[i].total) + gradients.labels[i].magnitude) * 0.5;
+        const std::uint32_t bits = ~std::bit_cast<std::uint32_t>(static_cast<float>(larger * 1.0001));
+        keys[i] = static_cast<std::uint64_t>(bits) << 32 | i;
     }
-    order.resize(n_labels);
-    std::iota(order.begin(), order.end(), 0);
-    const auto first = [&](std::int32_t a, std::int32_t b) {
-        return bound_of[a] > bound_of[b] || (bound_of[a] == bound_of[b] && a < b);
-    };
-    if (n_wanted > 0 && static_cast<std::size_t>(n_wanted) < n_labels) {
-        std::nth_element(order.begin(), order.begin() + n_wanted, order.end(), first);
-        order.resize(n_wanted);
+    if (n_wanted > 0 && static_cast<std::size_t>(n_wanted) < keys.size()) {
+        std::nth_element(keys.begin(), keys.begin() + n_wanted, keys.end());
+        keys.resize(n_wanted);
     }
-    std::sort(order.begin(), order.end(), first);
-    bounds.resize(order.size());
-    for (std::size_t i = 0; i < order.size(); ++i) bounds[i] = bound_of[order[i]];
+    constexpr std::size_t kMany = 1024;
+    if (keys.size() > kMany) {
+        std::vector<std::uint64_t> scratch;
+        radix_sort(keys, scratch, 32);
+    } else {
+        std::sort(keys.begin(), keys.end());
+    }
+    order.resize(keys.size());
+    bounds.resize(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        order[i] = static_cast<std::int32_t>(keys[i] & 0xFFFFFFFF);
+        bounds[i] = std::bit_cast<float>(~static_cast<std::uint32_t>(keys[i] >> 32));
+    }
 }
 
 std::vector<Tile> cut_tiles(const Candidates& candidates) {

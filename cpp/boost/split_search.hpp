@@ -61,6 +61,8 @@ struct SearchScratch {
     std::vector<std::uint16_t> offsets;        // per node row: where its bins of the tile's features are summed
     std::vector<std::int64_t> offset_begin;    // sparse bins: rows differ in length
     std::vector<std::uint16_t> offset_of_bin;  // 256 per feature of the tile
+    std::vector<std::uint8_t> slot_thresholds;  // [threshold][feature of the tile]
+    std::vector<std::uint16_t> slot_bases;
     std::vector<std::int32_t> feature_places;
     AlignedVector<float> block_sums;  // [label of the block][offset]
     AlignedVector<float> wide_sums;   // [offset][label of the block], where gradients are dense

@@ -206,8 +206,90 @@ TEST_CASE("loss never increases and gradients stay sparse") {
             }
 }
 
+TEST_CASE("cutting a node divides every label's entries in order, for any number of threads") {
+    Random random(9, 1);
+    constexpr std::int32_t kRows = 2000;
+    std::vector<std::int32_t> child_rows(kRows);
+    std::int32_t n_left = 0;
+    for (std::int32_t row = 0; row < kRows; ++row) {
+        const bool goes_left = row % 500 < 100 || random.uniform() < 0.3;
+        child_rows[row] = goes_left ? n_left : ~(row - n_left);
+        n_left += goes_left ? 1 : 0;
+    }
+    GradientStore store;
+    store.reserve(400 * kRows);
+    NodeGradients parent;
+    for (std::int32_t label = 0; label < 400; ++label) {
+        LabelGradients own;
+        own.label_id = 3 * label;
+        own.begin = parent.n_entries;
+        const double share = label % 3 == 0 ? 0.003 : random.uniform() * 0.8;  // short lists too
+        for (std::int32_t row = 0; row < kRows; ++row) {
+            if (random.uniform() >= share) continue;
+            const auto value = static_cast<float>(random.normal());
+            store.rows()[parent.n_entries] = row;
+            store.values()[parent.n_entries++] = value;
+            own.total += static_cast<double>(value);
+            own.magnitude += std::abs(static_cast<double>(value));
+            ++own.n_entries;
+        }
+        if (own.n_entries > 0) parent.labels.push_back(own);
+    }
+    REQUIRE(parent.n_entries > (1 << 17));  // several ranges
+    parent.rows = store.rows();
+    parent.values = store.values();
+    Control control;
+    for (const bool needs_left : {true, false})
+        for (const bool needs_right : {true, false}) {
+            GradientStore below[2];
+            GradientSplit splits[2];
+            for (const int i : {0, 1}) {
+                splits[i].parent = &parent;
+                splits[i].child_rows = child_rows;
+                splits[i].needs_left = needs_left;
+                splits[i].needs_right = needs_right;
+                split_gradients({&splits[i], 1}, below[i], 1 + 2 * i, control);
+            }
+            for (const bool is_left : {true, false}) {
+                const NodeGradients& child = is_left ? splits[0].left : splits[0].right;
+                const NodeGradients& again = is_left ? splits[1].left : splits[1].right;
+                std::size_t next = 0;
+                for (const LabelGradients& label : parent.labels) {
+                    std::vector<std::int32_t> rows;
+                    std::vector<float> values;
+                    double total = 0.0;
+                    double magnitude = 0.0;
+                    for (std::int64_t i = label.begin; i < label.end(); ++i) {
+                        const std::int32_t place = child_rows[parent.rows[i]];
+                        if ((place >= 0) != is_left) continue;
+                        rows.push_back(is_left ? place : ~place);
+                        values.push_back(parent.values[i]);
+                        total += static_cast<double>(values.back());
+                        magnitude += std::abs(static_cast<double>(values.back()));
+                    }
+                    if (rows.empty()) continue;
+                    REQUIRE(next < child.labels.size());
+                    const LabelGradients& found = child.labels[next];
+                    CHECK(found.label_id == label.label_id);
+                    REQUIRE(found.n_entries == static_cast<std::int32_t>(rows.size()));
+                    CHECK(found.total == doctest::Approx(total).epsilon(1e-9));
+                    CHECK(found.magnitude == doctest::Approx(magnitude).epsilon(1e-9));
+                    CHECK(found.total == again.labels[next].total);
+                    CHECK(found.magnitude == again.labels[next].magnitude);
+                    if (is_left ? needs_left : needs_right) {
+                        CHECK(std::equal(rows.begin(), rows.end(), child.rows + found.begin));
+                        CHECK(std::equal(values.begin(), values.end(), child.values + found.begin));
+                        CHECK(std::equal(rows.begin(), rows.end(), again.rows + again.labels[next].begin));
+                    }
+                    ++next;
+                }
+                CHECK(next == child.labels.size());
+            }
+        }
+}
+
 TEST_CASE("trees are the same for any number of threads, and adding them again gives the same scores") {
-    const Problem problem(5, 700, 40, 50, 0.1);
+    const Problem problem(5, 2500, 40, 50, 0.1);
     BoostParams params = small_params(5);
     params.threshold_step = 0.05;
     params.row_share = 0.7;
