@@ -152,12 +152,15 @@ def test_dearer_errors_on_one_side_make_that_side_larger() -> None:
     X, Y = topic_data(400)
     X = X.multiply(np.random.default_rng(0).random(X.shape) < 0.6).tocsr()  # no separator is perfect
     plain = {"n_trees": 8, "n_jobs": 1, "max_leaf_size": 200, "separator_cost": 0.3, "balanced_costs": False}
-    shares = {}
+    left_shares = {}
     for cost in (0.3, 0.6):
         model = lt.FastXML(**plain, left_separator_cost=cost).fit(sp.csr_array(X), Y)
-        right_first = model.right_child_[model.tree_roots_]
-        shares[cost] = np.mean(right_first - model.tree_roots_)
-    assert shares[0.3] != shares[0.6]
+        scores = []
+        for root in model.tree_roots_:
+            part = slice(model.split_indptr_[root], model.split_indptr_[root + 1])
+            scores.append(X[:, model.split_features_[part]] @ model.split_weights_[part] + model.biases_[root])
+        left_shares[cost] = np.mean(np.asarray(scores) < 0)
+    assert left_shares[0.6] > left_shares[0.3] + 0.1
 
 
 def test_fewer_trees_are_the_first_or_the_most_accurate_ones() -> None:

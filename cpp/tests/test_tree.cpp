@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "tree/column_pool.hpp"
 #include "tree/forest.hpp"
 #include "tree/grow_tree.hpp"
 #include "tree/l1_logistic.hpp"
@@ -329,6 +330,68 @@ TEST_CASE("features left out of a node are zero in the solution") {
     CHECK(builder.columns().n_columns < p.n_features);
     for (std::size_t j = 0; j < w.size(); ++j)
         if (!kept[j]) CHECK(w[j] == 0.0);
+}
+
+TEST_CASE("columns handed down from node to node are those of the node's rows") {
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+        const Problem p = make_problem(seed, 200, 40, 6, 0.1);
+        constexpr float kCost = 2.0F;
+        ColumnPool pool(p.x(), kCost);
+        Random random(seed, 8);
+        struct Part {
+            Rows rows;
+            ColumnPool::Node columns;
+        };
+        std::vector<Part> parts{{all_rows(p), pool.root()}};
+        while (!parts.empty()) {
+            const Part part = parts.back();
+            parts.pop_back();
+            std::vector<double> a;
+            for (std::size_t i = 0; i < part.rows.size(); ++i) a.push_back(random.coin() ? kCost : -kCost);
+            const AlignedVector<float> costs = padded_costs(a);
+            std::map<std::int32_t, float> found[2];
+            double objectives[2];
+            for (const bool is_pooled : {false, true}) {
+                NodeBuilder builder(p.x(), 1.0F);
+                const ColumnsView columns = is_pooled ? pool.view(part.columns) : ColumnsView{};
+                L1Logistic solver;
+                solver.weights.clear();
+                if (builder.build(part.rows, costs, false, columns)) {
+                    for (std::int32_t j = 0; j < builder.columns().n_columns; ++j)
+                        found[is_pooled][builder.columns().feature_ids[j]] = builder.start_gradients()[j];
+                    Random order(seed, 3);
+                    solver.solve(builder.columns(), costs, builder.start_gradients(), kConverged, order);
+                    while (true) {
+                        const double excess = builder.add_violators(part.rows, solver.residuals(costs));
+                        if (excess == 0.0 || !solver.resume(builder.columns(), costs, excess, kConverged, order)) break;
+                    }
+                    objectives[is_pooled] = solver.objective(costs);
+                } else {
+                    objectives[is_pooled] = 0.0;
+                }
+            }
+            REQUIRE(found[0].size() == found[1].size());
+            for (const auto& [feature, gradient] : found[0])
+                CHECK(found[1].at(feature) == doctest::Approx(gradient).epsilon(1e-4));
+            CHECK(objectives[1] == doctest::Approx(objectives[0]).epsilon(1e-4));
+            if (part.rows.size() < 20) {
+                pool.drop(part.columns);
+                continue;
+            }
+            Part left;
+            Part right;
+            std::vector<std::int32_t> places;
+            for (const std::int32_t row : part.rows) {
+                Part& side = random.below(3) == 0 ? right : left;
+                const auto place = static_cast<std::int32_t>(side.rows.size());
+                places.push_back(&side == &left ? place : ~place);
+                side.rows.push_back(row);
+            }
+            pool.split(part.columns, places, true, true, left.columns, right.columns);
+            parts.push_back(right);
+            parts.push_back(left);
+        }
+    }
 }
 
 TEST_CASE("a tree equals the naive one, split by split") {

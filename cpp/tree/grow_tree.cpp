@@ -3,20 +3,29 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "base/random.hpp"
 #include "base/top_k.hpp"
+#include "tree/column_pool.hpp"
 
 namespace longtail::tree {
 namespace {
 
 constexpr std::size_t kPrecisionAt = 5;
 
+// Nodes with fewer rows take their columns from the rows: most columns would have an entry or two.
+constexpr std::int64_t kSmallestPooled = 128;
+
+// Balanced costs pass this only where a side has less than a quarter of the rows.
+constexpr float kUsualBalance = 4.0F;
+
 struct PendingNode {
     std::int32_t parent;  // of a right child, to be told the id; -1 for a left child or the root
     std::int32_t depth;
     std::int64_t first_row;
     std::int64_t last_row;
+    ColumnPool::Node columns;
 };
 
 class Grower {
@@ -31,12 +40,17 @@ public:
           solver_random_(config.seed, 2 * config.stream + 1),
           ranked_(y.n_labels, config.ranking),
           builder_(x, config.bias),
-          label_counts_(static_cast<std::size_t>(y.n_labels), 0) {}
+          label_counts_(static_cast<std::size_t>(y.n_labels), 0) {
+        const float usual = config.balanced_costs ? kUsualBalance : 1.0F;
+        const auto* csr = std::get_if<CsrView>(&x);
+        if (csr != nullptr && csr->n_rows >= kSmallestPooled)
+            pool_.emplace(*csr, usual * std::max(config.right_cost, config.left_cost));
+    }
 
     Tree grow();
 
 private:
-    bool split(std::span<std::int32_t> rows, bool is_root);
+    bool split(std::span<std::int32_t> rows, const ColumnPool::Node& columns, bool is_root);
     void add_late_features(std::span<const std::int32_t> rows);
     void set_signed_costs(double right_cost, double left_cost);
     void write_split();
@@ -51,12 +65,14 @@ private:
     Random solver_random_;  // the order of coordinates
     RankedSides ranked_;
     NodeBuilder builder_;
+    std::optional<ColumnPool> pool_;
     L1Logistic solver_;
     Tree tree_;
 
     std::vector<std::uint8_t> sides_;
     AlignedVector<float> signed_costs_;
     std::vector<std::int32_t> moved_rows_;
+    std::vector<std::int32_t> places_;  // of rows in the children: number in the left one, ~number in the right one
     std::vector<std::int32_t> order_;
     std::vector<std::int64_t> label_counts_;
     std::vector<std::int32_t> seen_labels_;
@@ -71,7 +87,7 @@ Tree Grower::grow() {
     std::vector<std::int32_t> rows(static_cast<std::size_t>(y_.n_rows));
     std::iota(rows.begin(), rows.end(), 0);
     // Depth first: the rows of a subtree stay in the cache while it grows.
-    std::vector<PendingNode> pending{{-1, 0, 0, y_.n_rows}};
+    std::vector<PendingNode> pending{{-1, 0, 0, y_.n_rows, pool_ ? pool_->root() : ColumnPool::Node{}}};
     while (!pending.empty()) {
         control_.throw_if_stopped();
         const PendingNode node = pending.back();
@@ -83,13 +99,19 @@ Tree Grower::grow() {
                                                 static_cast<std::size_t>(node.last_row - node.first_row));
         std::int64_t n_left = 0;
         const bool is_split = static_cast<std::int64_t>(node_rows.size()) > config_.max_leaf_size &&
-                              split(node_rows, id == 0) && (n_left = partition(node_rows)) > 0;
+                              split(node_rows, node.columns, id == 0) && (n_left = partition(node_rows)) > 0;
         if (is_split) {
             const std::int64_t middle = node.first_row + n_left;
-            pending.push_back({id, node.depth + 1, middle, node.last_row});
-            pending.push_back({-1, node.depth + 1, node.first_row, middle});
+            ColumnPool::Node left;
+            ColumnPool::Node right;
+            if (!node.columns.is_empty())
+                pool_->split(node.columns, places_, n_left >= kSmallestPooled, node.last_row - middle >= kSmallestPooled,
+                             left, right);
+            pending.push_back({id, node.depth + 1, middle, node.last_row, right});
+            pending.push_back({-1, node.depth + 1, node.first_row, middle, left});
             write_split();
         } else {
+            if (!node.columns.is_empty()) pool_->drop(node.columns);
             write_leaf(node_rows);
             depth_sum_ += static_cast<double>(node.depth) * static_cast<double>(node_rows.size());
         }
@@ -111,7 +133,7 @@ void Grower::set_signed_costs(double right_cost, double left_cost) {
 
 // SPLIT-NODE of algorithm 2: leaves w and w.x_i in solver_. False when the node
 // is to be a leaf: its rows have the same labels, or all belong on one side, or nothing tells the sides apart.
-bool Grower::split(std::span<std::int32_t> rows, bool is_root) {
+bool Grower::split(std::span<std::int32_t> rows, const ColumnPool::Node& columns, bool is_root) {
     const auto n = static_cast<double>(rows.size());
     sides_.resize(rows.size());
     for (auto& side : sides_) side = coins_.coin() ? 1 : 0;
@@ -124,10 +146,12 @@ bool Grower::split(std::span<std::int32_t> rows, bool is_root) {
     // The costs stay as they are for later updates of w, so that the objective of eq. 5 keeps its meaning.
     const double right_cost = config_.right_cost * (config_.balanced_costs ? n / n_right : 1.0);
     const double left_cost = config_.left_cost * (config_.balanced_costs ? n / (n - n_right) : 1.0);
+    const bool is_pooled = !columns.is_empty() && std::max(right_cost, left_cost) <= pool_->largest_cost();
+    const ColumnsView pooled = is_pooled ? pool_->view(columns) : ColumnsView{};
 
     for (std::int32_t update = 0; update < config_.n_updates; ++update) {
         set_signed_costs(right_cost, left_cost);
-        if (update == 0 && !builder_.build(rows, signed_costs_, config_.n_updates > 1)) return false;
+        if (update == 0 && !builder_.build(rows, signed_costs_, config_.n_updates > 1, pooled)) return false;
         solver_.solve(builder_.columns(), signed_costs_, update == 0 ? builder_.start_gradients() : std::span<const float>{},
                       config_.solver, solver_random_);
         if (config_.n_updates == 1) add_late_features(rows);
@@ -155,12 +179,16 @@ void Grower::add_late_features(std::span<const std::int32_t> rows) {
 // empty.
 std::int64_t Grower::partition(std::span<std::int32_t> rows) {
     moved_rows_.clear();
+    places_.resize(rows.size());
     std::size_t n_left = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (solver_.scores[i] >= 0.0F)
+        if (solver_.scores[i] >= 0.0F) {
+            places_[i] = ~static_cast<std::int32_t>(moved_rows_.size());
             moved_rows_.push_back(rows[i]);
-        else
+        } else {
+            places_[i] = static_cast<std::int32_t>(n_left);
             rows[n_left++] = rows[i];
+        }
     }
     std::copy(moved_rows_.begin(), moved_rows_.end(), rows.begin() + static_cast<std::ptrdiff_t>(n_left));
     return moved_rows_.empty() ? 0 : static_cast<std::int64_t>(n_left);

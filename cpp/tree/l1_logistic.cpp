@@ -11,6 +11,7 @@ namespace {
 constexpr std::int64_t kLanes = NodeColumns::kLanes;
 constexpr float kLargestStep = 10.0F;
 constexpr float kCurvatureFloor = 1e-7F;
+constexpr float kUnknown = -1.0F;  // a curvature that is not needed yet
 constexpr double kSufficientDecrease = 0.01;
 constexpr double kInnerTightening = 0.25;
 constexpr double kSmallestDecrease = 1e-7;  // less is rounding
@@ -49,7 +50,7 @@ void L1Logistic::iterate(const NodeColumns& x, std::span<const float> signed_cos
     hessian_.resize(stride);
     moved_.resize(stride);
     gradients_.resize(n_columns);
-    curvatures_.resize(n_columns);
+    curvatures_.assign(n_columns, kUnknown);
     steps_.assign(n_columns, 0.0F);
     working_.resize(n_columns);
     for (std::size_t j = 0; j < n_columns; ++j) working_[j] = static_cast<std::int32_t>(j);
@@ -62,7 +63,7 @@ void L1Logistic::iterate(const NodeColumns& x, std::span<const float> signed_cos
         if (is_first && !start_gradients.empty())
             std::copy(start_gradients.begin(), start_gradients.end(), gradients_.begin());
         else
-            compute_gradients(x, working_);
+            compute_derivatives(x);
 
         double total = 0.0;
         float largest = 0.0F;
@@ -76,7 +77,10 @@ void L1Logistic::iterate(const NodeColumns& x, std::span<const float> signed_cos
         measure(working_);
         if (start_violation_ < 0.0) start_violation_ = total;
         if ((total <= config.tolerance * start_violation_ || is_stuck) && !rest_.empty()) {
-            compute_gradients(x, rest_);
+            for (const std::int32_t j : rest_) {
+                gradients_[j] = x.dot(j, residuals_.data());
+                curvatures_[j] = kUnknown;
+            }
             measure(rest_);
             working_.insert(working_.end(), rest_.begin(), rest_.end());
             rest_.clear();
@@ -84,7 +88,8 @@ void L1Logistic::iterate(const NodeColumns& x, std::span<const float> signed_cos
         }
         if (total <= config.tolerance * start_violation_ || n_newton_ == config.max_newton || is_stuck) break;
         shrink_working_set(largest, x.n_rows);
-        for (const std::int32_t j : working_) curvatures_[j] = x.square_dot(j, hessian_.data()) + kCurvatureFloor;
+        for (const std::int32_t j : working_)
+            if (curvatures_[j] == kUnknown) curvatures_[j] = x.square_dot(j, hessian_.data()) + kCurvatureFloor;
         // One pass is enough while it lowers the violation; models are solved more closely as the end comes near.
         if (descend(x, config, random) == 1) inner_tolerance_ *= kInnerTightening;
         ++n_newton_;
@@ -118,8 +123,13 @@ void L1Logistic::refresh_rows(std::span<const float> signed_costs) {
     for (std::size_t i = 0; i < n; ++i) moved_[i] = 0.0F;
 }
 
-void L1Logistic::compute_gradients(const NodeColumns& x, std::span<const std::int32_t> columns) {
-    for (const std::int32_t j : columns) gradients_[j] = x.dot(j, residuals_.data());
+// First and second derivatives along the columns of the working set.
+void L1Logistic::compute_derivatives(const NodeColumns& x) {
+    for (const std::int32_t j : working_) {
+        const auto [gradient, curvature] = x.dot_and_square_dot(j, residuals_.data(), hessian_.data());
+        gradients_[j] = gradient;
+        curvatures_[j] = curvature + kCurvatureFloor;
+    }
 }
 
 // How far column j is from optimal: the smallest subgradient of the objective along it.
@@ -155,7 +165,9 @@ std::int32_t L1Logistic::descend(const NodeColumns& x, const L1Config& config, R
         double total = 0.0;
         float largest = 0.0F;
         std::size_t kept = 0;
-        for (const std::int32_t j : inner_) {
+        for (std::size_t k = 0; k < inner_.size(); ++k) {
+            const std::int32_t j = inner_[k];
+            if (k + 1 < inner_.size()) x.prefetch(inner_[k + 1]);
             const float h = curvatures_[j];
             const float g = gradients_[j] + (has_moved ? x.dot(j, moved_.data()) : 0.0F);
             const float u = weights[j] + steps_[j];

@@ -51,7 +51,7 @@ private:
     void iterate(const NodeColumns& x, std::span<const float> signed_costs, std::span<const float> start_gradients,
                  const L1Config& config, Random& random);
     void refresh_rows(std::span<const float> signed_costs);
-    void compute_gradients(const NodeColumns& x, std::span<const std::int32_t> columns);
+    void compute_derivatives(const NodeColumns& x);
     float violation(std::int32_t column) const;
     void shrink_working_set(double largest_violation, std::int64_t n_rows);
     std::int32_t descend(const NodeColumns& x, const L1Config& config, Random& random);

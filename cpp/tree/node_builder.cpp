@@ -55,12 +55,33 @@ NodeBuilder::NodeBuilder(const FeaturesView& x, float bias) : x_(x), bias_(bias)
     }
 }
 
+NodeBuilder::FeatureSum NodeBuilder::sum_column(const NodeColumns::Entry* entries, std::int32_t count, const float* a) {
+    FeatureSum even;
+    FeatureSum odd;
+    std::int32_t k = 0;
+    for (; k + 2 <= count; k += 2) {
+        const float first = a[entries[k].row] * entries[k].value;
+        const float second = a[entries[k + 1].row] * entries[k + 1].value;
+        even.plain += first;
+        even.absolute += std::fabs(first);
+        odd.plain += second;
+        odd.absolute += std::fabs(second);
+    }
+    if (k < count) {
+        const float last = a[entries[k].row] * entries[k].value;
+        even.plain += last;
+        even.absolute += std::fabs(last);
+    }
+    return {even.plain + odd.plain, even.absolute + odd.absolute};
+}
+
 bool NodeBuilder::stays_zero(const FeatureSum& sum) const {
     if (any_sides_factor_ > 0.0F) return sum.absolute * any_sides_factor_ <= 1.0F;
     return sum.absolute + std::fabs(sum.plain) <= 2.0F;  // twice the larger one of U_j and V_j
 }
 
-bool NodeBuilder::build(std::span<const std::int32_t> rows, std::span<const float> signed_costs, bool any_sides) {
+bool NodeBuilder::build(std::span<const std::int32_t> rows, std::span<const float> signed_costs, bool any_sides,
+                        const ColumnsView& pooled) {
     any_sides_factor_ = 0.0F;
     if (any_sides) {
         float smallest = std::fabs(signed_costs[0]);
@@ -74,11 +95,15 @@ bool NodeBuilder::build(std::span<const std::int32_t> rows, std::span<const floa
     columns_.n_rows = static_cast<std::int64_t>(rows.size());
     columns_.stride = NodeColumns::padded(columns_.n_rows);
     columns_.feature_ids.clear();
-    columns_.begin.assign(1, 0);
+    columns_.begin.clear();
+    columns_.end.clear();
     start_gradients_.clear();
     has_trusted_ = false;
+    pooled_ = pooled;
     set_bias_gradient(signed_costs);
-    if (const auto* csr = std::get_if<CsrView>(&x_))
+    if (!pooled.ranges.empty())
+        build_pooled(pooled, signed_costs);
+    else if (const auto* csr = std::get_if<CsrView>(&x_))
         build_sparse(*csr, rows, signed_costs);
     else
         build_dense(std::get<DenseView>(x_), rows, signed_costs);
@@ -187,6 +212,7 @@ void NodeBuilder::collect_entries(const CsrView& x, std::span<const std::int32_t
 
 double NodeBuilder::add_violators(std::span<const std::int32_t> rows, std::span<const float> residuals) {
     if (!has_trusted_) return 0.0;
+    if (!pooled_.ranges.empty()) return add_pooled_violators(residuals);
     const CsrView& x = std::get<CsrView>(x_);
     add_up(x, rows, residuals);
     for (const std::int32_t feature : columns_.feature_ids)
@@ -212,22 +238,21 @@ double NodeBuilder::add_violators(std::span<const std::int32_t> rows, std::span<
 
 // Columns of late features are lists whatever their length: there are few of them.
 void NodeBuilder::append_sparse_columns() {
-    std::int64_t n_sparse = columns_.begin.back();
+    std::int64_t n_sparse = columns_.end.empty() ? 0 : columns_.end.back();
     for (std::size_t slot = 0; slot < chosen_.size(); ++slot) {
         columns_.feature_ids.push_back(chosen_[slot]);
         ++columns_.n_columns;
         const std::int64_t count = counts_[slot];
         counts_[slot] = n_sparse;
-        n_sparse += count;
         columns_.begin.push_back(n_sparse);
+        n_sparse += count;
+        columns_.end.push_back(n_sparse);
     }
-    columns_.rows.resize(std::max(columns_.rows.size(), static_cast<std::size_t>(n_sparse)));
-    columns_.values.resize(std::max(columns_.values.size(), static_cast<std::size_t>(n_sparse)));
+    entries_.resize(std::max(entries_.size(), static_cast<std::size_t>(n_sparse)));
+    columns_.entries = entries_.data();
     for (std::int64_t i = 0; i < columns_.n_rows; ++i) {
         for (std::int64_t e = entry_begin_[i]; e < entry_begin_[i + 1]; ++e) {
-            const std::int64_t at = counts_[entry_slots_[e]]++;
-            columns_.rows[at] = static_cast<std::int32_t>(i);
-            columns_.values[at] = entry_values_[e];
+            entries_[counts_[entry_slots_[e]]++] = {static_cast<std::int32_t>(i), entry_values_[e]};
         }
     }
 }
@@ -253,11 +278,12 @@ void NodeBuilder::fill_columns() {
         start_gradients_.push_back(chosen_gradients_[slot]);
         const std::int64_t count = counts_[slot];
         counts_[slot] = n_sparse;  // from here on the next free place
-        n_sparse += count;
         columns_.begin.push_back(n_sparse);
+        n_sparse += count;
+        columns_.end.push_back(n_sparse);
     }
-    columns_.rows.resize(std::max(columns_.rows.size(), static_cast<std::size_t>(n_sparse)));
-    columns_.values.resize(std::max(columns_.values.size(), static_cast<std::size_t>(n_sparse)));
+    entries_.resize(std::max(entries_.size(), static_cast<std::size_t>(n_sparse)));
+    columns_.entries = entries_.data();
     for (std::int64_t i = 0; i < n; ++i) {
         for (std::int64_t e = entry_begin_[i]; e < entry_begin_[i + 1]; ++e) {
             const std::int32_t slot = entry_slots_[e];
@@ -265,12 +291,81 @@ void NodeBuilder::fill_columns() {
             if (column < columns_.n_dense) {
                 columns_.dense[column * columns_.stride + i] = entry_values_[e];
             } else {
-                const std::int64_t at = counts_[slot]++;
-                columns_.rows[at] = static_cast<std::int32_t>(i);
-                columns_.values[at] = entry_values_[e];
+                entries_[counts_[slot]++] = {static_cast<std::int32_t>(i), entry_values_[e]};
             }
         }
     }
+}
+
+// As build_sparse, from columns instead of rows.
+void NodeBuilder::build_pooled(const ColumnsView& pooled, std::span<const float> signed_costs) {
+    const float* a = signed_costs.data();
+    chosen_.clear();
+    chosen_gradients_.clear();
+    trusted_.clear();
+    for (std::size_t r = 0; r < pooled.ranges.size(); ++r) {
+        const ColumnRange& range = pooled.ranges[r];
+        const FeatureSum sum = sum_column(pooled.entries + range.begin, range.count, a);
+        if (stays_zero(sum)) continue;
+        const float gradient = -0.5F * sum.plain;
+        if (any_sides_factor_ == 0.0F && std::fabs(gradient) < kLikely) {
+            trusted_.push_back(static_cast<std::int32_t>(r));
+            continue;
+        }
+        steepest_ = std::max(steepest_, std::fabs(gradient));
+        chosen_.push_back(static_cast<std::int32_t>(r));
+        chosen_gradients_.push_back(gradient);
+    }
+    has_trusted_ = !trusted_.empty();
+    if (steepest_ <= 1.0F) return;
+    const std::int64_t n = columns_.n_rows;
+    columns_.entries = pooled.entries;
+    columns_.n_dense = 0;
+    const auto is_dense = [n](const ColumnRange& range) { return range.count * kDenseShare >= n; };
+    for (std::size_t c = 0; c < chosen_.size(); ++c) {
+        if (!is_dense(pooled.ranges[chosen_[c]])) continue;
+        ++columns_.n_dense;
+        columns_.feature_ids.push_back(pooled.ranges[chosen_[c]].feature);
+        start_gradients_.push_back(chosen_gradients_[c]);
+    }
+    make_dense_room(bias_ != 0.0F);
+    float* dense = columns_.dense.data();
+    columns_.n_columns = columns_.n_dense;
+    for (std::size_t c = 0; c < chosen_.size(); ++c) {
+        const ColumnRange& range = pooled.ranges[chosen_[c]];
+        if (is_dense(range)) {
+            const NodeColumns::Entry* entries = pooled.entries + range.begin;
+            for (std::int32_t k = 0; k < range.count; ++k) dense[entries[k].row] = entries[k].value;
+            dense += columns_.stride;
+        } else {
+            start_gradients_.push_back(chosen_gradients_[c]);
+            append_pooled_column(range);
+        }
+    }
+}
+
+void NodeBuilder::append_pooled_column(const ColumnRange& range) {
+    columns_.feature_ids.push_back(range.feature);
+    columns_.begin.push_back(range.begin);
+    columns_.end.push_back(range.begin + range.count);
+    ++columns_.n_columns;
+}
+
+double NodeBuilder::add_pooled_violators(std::span<const float> residuals) {
+    double excess = 0.0;
+    std::size_t kept = 0;
+    for (const std::int32_t r : trusted_) {
+        const ColumnRange& range = pooled_.ranges[r];
+        const float slope = std::fabs(sum_column(pooled_.entries + range.begin, range.count, residuals.data()).plain);
+        if (slope > 1.0F) {
+            excess += slope - 1.0F;
+            append_pooled_column(range);
+        } else {
+            trusted_[kept++] = r;
+        }
+    }
+    trusted_.resize(kept);
+    return excess;
 }
 
 // Append the bias, if there is one, as the last dense column and make room for all of them, zero but for the bias.

@@ -26,7 +26,10 @@ public:
     // signed_costs: a_i, padded to a multiple of sixteen. any_sides: also keep features that could leave zero under
     // another choice of signs, for further updates of w at the same node. False when no feature can leave zero: then
     // w = 0 is the solution, and columns() is not to be used.
-    bool build(std::span<const std::int32_t> rows, std::span<const float> signed_costs, bool any_sides);
+    // pooled: the node's columns where they are at hand, which saves the way over the rows; all features that may leave
+    // zero must be among them.
+    bool build(std::span<const std::int32_t> rows, std::span<const float> signed_costs, bool any_sides,
+               const ColumnsView& pooled = {});
 
     // Add columns for features that were left out on trust and whose derivative now exceeds one, given the derivatives
     // of the loss by w.x_i. Columns keep no order: feature_ids tells. Returns how much those derivatives exceed one in
@@ -50,6 +53,10 @@ private:
     void collect_entries(const CsrView& x, std::span<const std::int32_t> rows);
     void fill_columns();
     void append_sparse_columns();
+    static FeatureSum sum_column(const NodeColumns::Entry* entries, std::int32_t count, const float* a);
+    void append_pooled_column(const ColumnRange& range);
+    void build_pooled(const ColumnsView& pooled, std::span<const float> signed_costs);
+    double add_pooled_violators(std::span<const float> residuals);
     void build_dense(const DenseView& x, std::span<const std::int32_t> rows, std::span<const float> signed_costs);
     void make_dense_room(bool has_bias);
     void set_bias_gradient(std::span<const float> signed_costs);
@@ -64,6 +71,10 @@ private:
     float steepest_ = 0.0F;  // the largest |derivative| at w = 0
     NodeColumns columns_;
     std::vector<float> start_gradients_;
+
+    std::vector<NodeColumns::Entry> entries_;  // of sparse columns that were gathered from rows
+    ColumnsView pooled_;
+    std::vector<std::int32_t> trusted_;  // ranges of pooled_ that were left out without proof
 
     std::vector<FeatureSum> sums_;       // by feature, zero between nodes
     std::vector<std::int32_t> touched_;  // features of the node, the first n_touched_
