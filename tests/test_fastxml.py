@@ -160,7 +160,7 @@ def test_dearer_errors_on_one_side_make_that_side_larger() -> None:
             part = slice(model.split_indptr_[root], model.split_indptr_[root + 1])
             scores.append(X[:, model.split_features_[part]] @ model.split_weights_[part] + model.biases_[root])
         left_shares[cost] = np.mean(np.asarray(scores) < 0)
-    assert left_shares[0.6] > left_shares[0.3] + 0.1
+    assert left_shares[0.6] > left_shares[0.3] + 0.05
 
 
 def test_fewer_trees_are_the_first_or_the_most_accurate_ones() -> None:
