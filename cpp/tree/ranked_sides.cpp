@@ -12,10 +12,28 @@ namespace {
 
 constexpr float kUnit = 1 << 20;  // fixed point: steps of one millionth; room for 2^43 times the weight one
 constexpr float kTie = 1e-6F;  // rounding in a sum of discounts must not move a row
+constexpr std::size_t kFewMoved = 16;  // fewer rows than one in so many: rankings have hardly changed
 constexpr std::int32_t kMaxRounds = 200;  // finite by theorem 1; the cap is for rounding
 
 // Not llround, which is a call into the library; any rounding will do if it is the same everywhere.
 std::int64_t fixed_point(float weight) { return static_cast<std::int64_t>(kUnit * weight + 0.5F); }
+
+constexpr std::uint64_t kLabelBits = 0xFFFFFFFFU;
+constexpr std::uint64_t kAbsent = kLabelBits << 32;  // keys from here on have no weight
+
+// False when it would take many moves: then keys are in any order.
+bool insertion_sort(std::vector<std::uint64_t>& keys) {
+    std::size_t moves_left = 4 * keys.size();
+    for (std::size_t k = 1; k < keys.size(); ++k) {
+        const std::uint64_t key = keys[k];
+        std::size_t at = k;
+        for (; at > 0 && keys[at - 1] > key; --at) keys[at] = keys[at - 1];
+        keys[at] = key;
+        if (k - at > moves_left) return false;
+        moves_left -= k - at;
+    }
+    return true;
+}
 
 }  // namespace
 
@@ -83,22 +101,31 @@ void RankedSides::load(std::span<const std::int32_t> rows, const LabelsView& y,
 // Rank the labels of one side by weight and note each label's discount. Labels without weight on the side are ranked too,
 // behind the others: a side with few labels thereby welcomes rows whose labels the other side ranks low, which keeps trees
 // balanced. (Giving them nothing costs EURLex-4K three points of P@1 with three trees.)
-void RankedSides::rank_labels(bool right) {
+void RankedSides::rank_labels(bool right, bool is_nearly_ranked) {
     const std::size_t n = node_labels_.size();
-    auto& discounts = right ? right_discounts_ : left_discounts_;
-    keys_.clear();
-    absent_.clear();
-    for (std::size_t l = 0; l < n; ++l) {
+    auto& keys = right ? right_keys_ : left_keys_;
+    // Floats that are not negative order like their bits; heavier first, then lower node label.
+    const auto key_of = [&](std::size_t l) {
         const std::int64_t weight = right ? right_weights_[l] : total_weights_[l] - right_weights_[l];
-        // Floats that are not negative order like their bits; heavier first, then lower node label.
-        const std::uint32_t bits = ~std::bit_cast<std::uint32_t>(static_cast<float>(weight));
-        if (weight > 0) keys_.push_back(std::uint64_t{bits} << 32 | static_cast<std::uint64_t>(l));
-        else absent_.push_back(static_cast<std::int32_t>(l));
+        return std::uint64_t{~std::bit_cast<std::uint32_t>(static_cast<float>(weight))} << 32 | l;
+    };
+    if (is_nearly_ranked) {
+        for (auto& key : keys) key = key_of(key & kLabelBits);
+        if (!insertion_sort(keys)) std::sort(keys.begin(), keys.end());
+    } else {
+        keys.resize(n);
+        std::size_t n_present = 0;
+        std::size_t first_absent = n;  // absent labels are gathered from the end, and turned round
+        for (std::size_t l = 0; l < n; ++l) {
+            const std::uint64_t key = key_of(l);
+            if (key < kAbsent) keys[n_present++] = key;
+            else keys[--first_absent] = key;
+        }
+        std::sort(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(n_present));
+        std::reverse(keys.begin() + static_cast<std::ptrdiff_t>(n_present), keys.end());
     }
-    std::sort(keys_.begin(), keys_.end());
-    for (std::size_t rank = 0; rank < keys_.size(); ++rank)
-        discounts[keys_[rank] & 0xFFFFFFFFU] = discount_table_[rank];
-    for (std::size_t r = 0; r < absent_.size(); ++r) discounts[absent_[r]] = discount_table_[keys_.size() + r];
+    auto& discounts = right ? right_discounts_ : left_discounts_;
+    for (std::size_t rank = 0; rank < n; ++rank) discounts[keys[rank] & kLabelBits] = discount_table_[rank];
 }
 
 std::int32_t RankedSides::alternate(std::span<std::uint8_t> sides, const SeparatorCosts& costs) {
@@ -116,13 +143,15 @@ std::int32_t RankedSides::alternate(std::span<std::uint8_t> sides, const Separat
         if (sides[i] != 0) move_row(i, 1);
 
     std::int32_t round = 0;
+    std::size_t n_moved = n_rows;
     while (round < kMaxRounds) {
         ++round;
-        rank_labels(true);
-        rank_labels(false);
+        const bool is_nearly_ranked = n_moved * kFewMoved < n_rows;
+        rank_labels(true, is_nearly_ranked);
+        rank_labels(false, is_nearly_ranked);
         for (std::size_t l = 0; l < n_labels; ++l)
             preferences_[l] = label_factors_[l] * (right_discounts_[l] - left_discounts_[l]);
-        std::size_t n_moved = 0;
+        n_moved = 0;
         for (std::size_t i = 0; i < n_rows; ++i) {
             float preference = 0.0F;
             for (std::int64_t k = entry_begin_[i]; k < entry_begin_[i + 1]; ++k) preference += preferences_[entries_[k]];

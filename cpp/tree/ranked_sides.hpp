@@ -50,7 +50,7 @@ public:
     std::span<const float> discounts(bool right) const { return right ? right_discounts_ : left_discounts_; }
 
 private:
-    void rank_labels(bool right);
+    void rank_labels(bool right, bool is_nearly_ranked);
     float discount(std::size_t rank);
 
     RankConfig config_;
@@ -66,8 +66,8 @@ private:
     std::vector<float> right_discounts_;
     std::vector<float> left_discounts_;
     std::vector<float> preferences_;  // what a row gains on the right over the left, by node label
-    std::vector<std::uint64_t> keys_;
-    std::vector<std::int32_t> absent_;
+    std::vector<std::uint64_t> right_keys_;  // (weight, node label), in the order of the ranking
+    std::vector<std::uint64_t> left_keys_;
     std::vector<float> discount_table_;
     std::vector<float> ideal_gains_;  // I_k by number of labels
 };
