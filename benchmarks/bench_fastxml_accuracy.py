@@ -14,8 +14,8 @@ from measure import emit, make_parser
 import longtail as lt
 
 NAMES = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
-# The recipe of docs/pfastrexml.md: unit rows, a flatter tail classifier.
-RECIPE = {"unit_rows": True, "alpha": 0.6, "gamma": 5.0}
+# The recipe of docs/pfastrexml.md: unit rows, a flatter tail classifier; chosen on held-out training rows.
+RECIPE = {"unit_rows": True, "alpha": 0.5, "gamma": 5.0}
 LOSSES = {
     "nDCG@L": {},
     "nDCG@5": {"split_top_k": 5},

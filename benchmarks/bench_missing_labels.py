@@ -9,7 +9,7 @@ label l being kept with chance p_l = 1 / (1 + C exp(-A log(N_l + B))), B = 1.5 a
 (c) FastXML and PfastXML are trained on the incomplete truth and compared by nDCG@3 on the complete one.
 (d) PfastXML is trained with propensities of another A than the labels went missing by.
 
-Example: python benchmarks/bench_missing_labels.py --trees 50 --save   (about 20 trainings)
+Example: python benchmarks/bench_missing_labels.py --n-jobs 1 --save   (12 trainings of ten trees, two minutes)
 """
 
 import numpy as np
@@ -51,7 +51,7 @@ def ndcg(model, X, Y):
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--dataset", default="eurlex", choices=["eurlex", "bibtex", "delicious"])
-    parser.add_argument("--trees", type=int, default=50)
+    parser.add_argument("--trees", type=int, default=10)
     parser.add_argument("--draws", type=int, default=50, help="incomplete test truths for (b)")
     parser.add_argument("--a", nargs="+", type=float, default=[0.15, 0.35, 0.55, 0.75], help="propensity curves")
     parser.add_argument("--n-jobs", type=int)
