@@ -1,11 +1,11 @@
 """How does GBDT-SPARSE compare with XGBoost's multi-output trees: time, size, accuracy, and memory as labels grow?
 
 `--peer` is an interpreter that has xgboost. Both grow the same number of trees of the same depth on the same rows
-(Mediamill and Delicious; Delicious unprojected, as XGBoost reads it). XGBoost keeps a histogram of every node of a
-level, (features × bins × labels) of 16 bytes each: with its default of 256 bins, depth 10 on Mediamill's 101 labels
-was killed at over 9 GB. `--cached-nodes` bounds how many it keeps (it then counts again instead of subtracting), and
-`--max-bin 20` gives it no more thresholds than we try. With `--growing`, synthetic data with 100, 300, 1,000 … labels
-is trained by both; a system that was stopped is not asked for more labels.
+(Mediamill and Delicious, as in the files; Delicious unprojected, as XGBoost reads it). XGBoost keeps a histogram of
+every node of a level, (features × bins × labels) of 16 bytes each: with its default of 256 bins, depth 10 on
+Mediamill's 101 labels was killed at over 9 GB. `--cached-nodes` bounds how many it keeps (it then counts again instead
+of subtracting), and `--max-bin 20` gives it no more thresholds than we try. With `--growing`, synthetic data with 100,
+300, 1,000 … labels is trained by both; a system that was stopped is not asked for more labels.
 
 Every run is a fresh process with `--memory-gb` of address space and `--timeout-seconds` to live. A line of a run that
 was stopped says why, how many trees it had grown by then, and its memory so far.
@@ -163,7 +163,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for data_set in options.sets:
-            save_set(folder, *read_set(options.data, data_set))
+            save_set(folder, *read_set(options.data, data_set, "file"))
             for system, python in systems.items():
                 record = {"question": "gbdt against xgboost", "set": data_set, "system": system}
                 record |= {"trees": options.trees, "depth": options.depth, "threads": options.threads}
