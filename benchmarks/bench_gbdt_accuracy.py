@@ -1,13 +1,13 @@
 """How accurate is GBDT-SPARSE at the paper's settings and at our best ones (Tables 1 and 3)?
 
 One line a data set and setting: training and prediction time, size, P@1, 3, 5. EURLex-4K is trained with each of the
-three projections (Table 1 has them for Wiki10-31K). LEML itself is the first line of each data set. Where our best
-settings weigh words by idf, the paper's settings are tried on such rows too.
+three projections (Table 1 has them for Wiki10-31K). LEML itself is the first line of each data set. Our best settings
+for Delicious weigh words by idf; the paper's are tried on such rows too.
 """
 
 from functools import partial
 
-from gbdt_data import BEST, BEST_ROWS, SETTINGS, add_data_option, learn_projection, model_bytes, precisions, read_set
+from gbdt_data import BEST, IDF_SETS, SETTINGS, add_data_option, learn_projection, model_bytes, precisions, read_set
 from measure import emit, make_parser, measure
 from sklearn.base import clone
 
@@ -19,14 +19,16 @@ def main() -> None:
     parser.set_defaults(repeats=1)
     add_data_option(parser)
     parser.add_argument("--sets", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
+    parser.add_argument("--models", nargs="+", help="only these lines, e.g. 'best settings' (default all)")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     for name in options.sets:
-        data = {rows: read_set(options.data, name, rows) for rows in {"unit", BEST_ROWS.get(name, "unit")}}
+        kinds_of_rows = ("unit", "idf") if name in IDF_SETS else ("unit",)
+        data = {rows: read_set(options.data, name, rows) for rows in kinds_of_rows}
         models = {"LEML": lt.LEML(l2=SETTINGS[name].get("projection_l2", 10.0), n_jobs=options.threads)}
         models["paper's settings"] = lt.GBDTSparse(**SETTINGS[name], n_jobs=options.threads)
-        if name in BEST_ROWS:
-            models[f"paper's settings, {BEST_ROWS[name]}"] = clone(models["paper's settings"])
+        if name in IDF_SETS:
+            models["paper's settings, idf"] = clone(models["paper's settings"])
         if name == "eurlex":
             for projection in ("leml", "pca", "random"):
                 settings = BEST[name] | {"projection": projection}
@@ -34,7 +36,9 @@ def main() -> None:
         else:
             models["best settings"] = lt.GBDTSparse(**BEST[name], n_jobs=options.threads)
         for label, model in models.items():
-            rows = "unit" if label in ("LEML", "paper's settings") else BEST_ROWS.get(name, "unit")
+            if options.models and label not in options.models:
+                continue
+            rows = "unit" if label in ("LEML", "paper's settings") else kinds_of_rows[-1]
             X, Y, X_test, Y_test = data[rows]
             record = {
                 "question": "gbdt accuracy",

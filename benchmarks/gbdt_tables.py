@@ -114,8 +114,8 @@ def table_3() -> str:
     return table(head, rows)
 
 
-PAPERS, IDF = "paper's settings", "paper's settings, idf"
-KINDS = {PAPERS: PAPERS, IDF: f"{PAPERS}, words weighed by idf", "best settings": "best settings"}
+PAPERS, IDF, BEST = "paper's settings", "paper's settings, idf", "best settings"
+KINDS = {PAPERS: PAPERS, IDF: f"{PAPERS}, words weighed by idf", BEST: BEST}
 
 
 def table_4() -> str:
