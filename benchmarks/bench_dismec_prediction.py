@@ -4,11 +4,9 @@ Example: python benchmarks/bench_dismec_prediction.py --peers .venv-peers/bin/py
 """
 
 import functools
-import json
-import subprocess
 from pathlib import Path
 
-from dismec_data import SETS, describe, load, peer_files
+from dismec_data import SETS, describe, load, run_peer
 from measure import emit, make_parser, measure
 
 import longtail as lt
@@ -43,10 +41,8 @@ def main() -> None:
             record["model_bytes"] = sum(getattr(model, part).nbytes for part in lt.DiSMEC._state)
             emit(record, save)
     if options.peers is not None:
-        command = [str(options.peers), str(Path(__file__).with_name("run_peer.py")), "pecos_ovr"]
-        files = map(str, peer_files(options.dataset))
-        done = subprocess.run([*command, *files], check=True, capture_output=True, text=True)
-        emit({"question": "prediction"} | json.loads(done.stdout.splitlines()[-1]), save)
+        record = {"question": "prediction"} | describe(options.dataset, X_test, Y_test)
+        emit(record | run_peer(options.dataset, "pecos-ovr", options.peers), save)
 
 
 if __name__ == "__main__":

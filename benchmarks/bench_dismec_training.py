@@ -7,16 +7,14 @@ Example: python benchmarks/bench_dismec_training.py --datasets eurlex --peers .v
 """
 
 import functools
-import json
-import subprocess
 from pathlib import Path
 
-from dismec_data import SETS, describe, load, peer_files
+from dismec_data import SETS, describe, load, run_peer
 from measure import emit, make_parser, measure
 
 import longtail as lt
 
-PEERS = ("pecos_ovr", "parabel")
+PEERS = ("pecos-ovr", "parabel")
 
 
 def main() -> None:
@@ -43,10 +41,7 @@ def main() -> None:
         if options.peers is None:
             continue
         for peer in PEERS:
-            command = [str(options.peers), str(Path(__file__).with_name("run_peer.py")), peer]
-            done = subprocess.run([*command, *map(str, peer_files(name))], check=True, capture_output=True, text=True)
-            peer_record = json.loads(done.stdout.splitlines()[-1])
-            emit({"question": "training time"} | describe(name, X, Y) | peer_record, save)
+            emit({"question": "training time"} | describe(name, X, Y) | run_peer(name, peer, options.peers), save)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """The public sets that the DiSMEC benchmarks use: unit rows, dense where the features are."""
 
+import json
 import os
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import longtail as lt
+from longtail.bench import worker
 
 SETS = ("bibtex", "delicious", "mediamill", "eurlex", "wnwords")
 
@@ -29,19 +32,21 @@ def describe(name: str, X, Y) -> dict[str, object]:
     return {"dataset": name, "n_rows": X.shape[0], "n_features": X.shape[1], "n_labels": Y.shape[1]}
 
 
-def peer_files(name: str) -> tuple[Path, Path]:
-    """Write a set as the npz pairs that run_peer.py reads; returns the paths of the two X files."""
-    target = Path(tempfile.gettempdir()) / f"longtail-peers-{name}"
-    target.mkdir(exist_ok=True)
-    paths = []
-    for part in ("train", "test"):
-        path = target / f"X.{part}.npz"
-        if not path.exists():
+def run_peer(name: str, adapter: str, python: Path) -> dict[str, object]:
+    """Train and test one peer on one thread in its own environment, by the worker of `longtail bench`."""
+    with tempfile.TemporaryDirectory() as place:
+        for part in ("train", "test"):
             X, Y = load(name, part)
-            sp.save_npz(target / f"Y.{part}.npz", sp.csr_matrix(Y), compressed=False)
-            sp.save_npz(path, sp.csr_matrix(X), compressed=False)
-        paths.append(path)
-    return paths[0], paths[1]
+            for letter, matrix in (("X", X), ("Y", Y)):
+                sp.save_npz(Path(place) / f"{letter}.{part}.npz", sp.csr_matrix(matrix), compressed=False)
+        task = {"adapter": adapter, "params": {}, "threads": 1, "cpus": [], "warm_ups": 1, "dense": False, "top_k": 5}
+        (Path(place) / "task.json").write_text(json.dumps(task | {"data": place, "answer": place}))
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONSAFEPATH": "1"}
+        command = [str(python), worker.__file__, str(Path(place) / "task.json")]
+        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+        record = json.loads((Path(place) / "result.json").read_text())
+        found = lt.metrics.evaluate(np.load(Path(place) / "label_ids.npy"), Y)
+    return {"system": adapter, "threads": 1} | record | {f"P@{k}": round(found[f"P@{k}"], 2) for k in (1, 3, 5)}
 
 
 def synthetic(n_rows: int, n_features: int, n_labels: int, *, seed: int = 0):

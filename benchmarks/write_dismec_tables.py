@@ -71,9 +71,11 @@ def speed() -> list[str]:
     predictions = []
     found = read("prediction", "system", "weight_type", "dataset", "threads")
     for (system, weights, dataset, threads), record in found.items():
-        if system == "DiSMEC":
-            times = f"{record['ms_a_row_batch']:.3f} | {record['ms_a_row_single']:.3f}"
-            predictions.append(f"| {weights} | {NAMES[dataset]} | {threads} | {times} |")
+        is_ours = system == "DiSMEC"
+        batch = record["ms_a_row_batch" if is_ours else "predict_ms_per_row"]
+        single = record["ms_a_row_single" if is_ours else "predict_ms_single_row"]
+        name = f"{system}, {weights}" if is_ours else system
+        predictions.append(f"| {name} | {NAMES[dataset]} | {threads} | {batch:.3f} | {single:.3f} |")
     if predictions:
         out += ["| prediction | data | threads | ms a row, batch | ms a row, one by one |", "|---|---|---|---|---|"]
         out += [*predictions, ""]

@@ -24,7 +24,28 @@ struct CacheLineAllocator {
     }
 };
 
+// The same, but resizing a vector leaves its new numbers as they are: for large arrays that are written right away.
+template <class T>
+struct RawAllocator : CacheLineAllocator<T> {
+    template <class U>
+    struct rebind {
+        using other = RawAllocator<U>;
+    };
+    RawAllocator() = default;
+    template <class U>
+    RawAllocator(const RawAllocator<U>&) {}
+    template <class U, class... Arguments>
+    void construct(U* place, Arguments&&... arguments) {
+        if constexpr (sizeof...(Arguments) == 0)
+            ::new (static_cast<void*>(place)) U;
+        else
+            ::new (static_cast<void*>(place)) U(static_cast<Arguments&&>(arguments)...);
+    }
+};
+
 template <class T>
 using AlignedVector = std::vector<T, CacheLineAllocator<T>>;
+template <class T>
+using RawVector = std::vector<T, RawAllocator<T>>;
 
 }  // namespace longtail

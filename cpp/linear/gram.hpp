@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "base/aligned.hpp"
 #include "linear/lanes.hpp"
+#include "linear/rows.hpp"
 
 namespace longtail::linear {
 
@@ -39,19 +39,20 @@ public:
                         value;
                 });
             products_.assign(end * kBlocks, Lanes{} + bias * bias);
-            for (std::int64_t i = 0; i < end; ++i) {
-                rows.prefetch(row_ids[std::min(i + 1, end - 1)]);
+            walk_rows(rows, row_ids.data(), end, [&](std::int64_t i) {
                 if (end - begin > kLanes)
                     rows.template lane_dots<kBlocks>(row_ids[i], scatter, &products_[i * kBlocks]);
                 else
                     rows.template lane_dots<1, kBlocks>(row_ids[i], scatter, &products_[i * kBlocks]);
-            }
+            });
             for (std::int64_t i = begin; i < end; ++i)
                 rows.for_each(row_ids[i], [&](std::int32_t feature, float) {
                     scatter[static_cast<std::int64_t>(feature) * kBlocks + (i - begin) / kLanes] = Lanes{};
                 });
             store(begin, end);
         }
+        for (std::int64_t i = 0; i < size_; ++i)
+            std::fill(values_.data() + i * stride_ + size_, values_.data() + i * stride_ + padded(size_), 0.0F);
     }
     static constexpr int kBlocks = 2;
 
@@ -79,16 +80,20 @@ public:
     static std::int64_t padded(std::int64_t size) { return (size + kLanes - 1) / kLanes * kLanes; }
 
 private:
+    // Room for `size` rows; what was there stays, the rest is left as it is. Memory that is never written costs nothing:
+    // asking for half as much again makes it rare that a matrix moves.
     void reserve(std::int64_t size) {
-        if (padded(size) <= stride_ && static_cast<std::size_t>(size * stride_) <= values_.size()) {
-            if (size_ == 0) std::fill(values_.begin(), values_.begin() + size * stride_, 0.0F);
-            return;
+        if (size_ > 0 && size <= stride_) return;
+        const std::int64_t stride = padded(size + size / 2);
+        const auto n_values = static_cast<std::size_t>(stride * stride);
+        if (n_values > values_.size()) {
+            RawVector<float> values(n_values);
+            for (std::int64_t i = 0; i < size_; ++i) std::copy(row(i), row(i) + size_, values.data() + i * stride);
+            values_ = std::move(values);
+        } else {
+            for (std::int64_t i = size_ - 1; i > 0; --i)
+                std::copy_backward(row(i), row(i) + size_, values_.data() + i * stride + size_);
         }
-        const std::int64_t stride = padded(size + size / 4);
-        AlignedVector<float> values(static_cast<std::size_t>(stride * stride), 0.0F);
-        for (std::int64_t i = 0; i < size_; ++i)
-            std::memcpy(values.data() + i * stride, row(i), static_cast<std::size_t>(size_) * sizeof(float));
-        values_ = std::move(values);
         stride_ = stride;
     }
 
@@ -96,7 +101,7 @@ private:
         constexpr std::int64_t kWidth = kBlocks * kLanes;
         const float* columns = reinterpret_cast<const float*>(products_.data());
         for (std::int64_t i = 0; i < end; ++i)
-            std::memcpy(values_.data() + i * stride_ + begin, columns + i * kWidth, (end - begin) * sizeof(float));
+            std::copy(columns + i * kWidth, columns + i * kWidth + (end - begin), values_.data() + i * stride_ + begin);
         for (std::int64_t first = 0; first < begin; first += kLanes)  // tiles of 16 rows stay in the first-level cache
             for (std::int64_t lane = 0; lane < end - begin; ++lane)
                 for (std::int64_t i = first; i < std::min(first + kLanes, begin); ++i)
@@ -105,7 +110,7 @@ private:
 
     std::int64_t size_ = 0;
     std::int64_t stride_ = 0;
-    AlignedVector<float> values_;
+    RawVector<float> values_;
     AlignedVector<Lanes> products_;
 };
 

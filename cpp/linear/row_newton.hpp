@@ -11,6 +11,7 @@
 #include "base/aligned.hpp"
 #include "linear/gram.hpp"
 #include "linear/problem.hpp"
+#include "linear/rows.hpp"
 
 namespace longtail::linear {
 
@@ -31,7 +32,7 @@ public:
             result.gradient_norm = std::sqrt(square(gradient_));
             if (result.newton_steps == 0) tolerance = std::max(tolerance, share * result.gradient_norm);
             if (result.gradient_norm <= tolerance || result.newton_steps >= kMaxNewtonSteps) return result;
-            result.cg_steps += set_step(problem);
+            result.cg_steps += set_step(problem, tolerance);
             ++result.newton_steps;
             if (!take_step(problem, weights)) return result;
         }
@@ -47,10 +48,8 @@ private:
         return rows_.dot(row, weights) + config_.bias * weights[rows_.n_features()];
     }
     void set_margins(const Subproblem& problem, const float* weights, float* margins) const {
-        for (std::int64_t i = 0; i < problem.size(); ++i) {
-            rows_.prefetch(problem.row_ids[std::min(i + 1, problem.size() - 1)]);
-            margins[i] = margin(problem.row_ids[i], weights);
-        }
+        walk_rows(rows_, problem.row_ids.data(), problem.size(),
+                  [&](std::int64_t i) { margins[i] = margin(problem.row_ids[i], weights); });
     }
     void add_row(std::int64_t row, float scale, float* weights) const {
         rows_.add_to(row, scale, weights);
@@ -69,32 +68,35 @@ private:
         std::copy(weights, weights + gradient_.size(), gradient_.begin());
         if (!config_.regularize_bias) gradient_.back() = 0.0F;
         active_.clear();
+        active_rows_.clear();
         for (std::int64_t i = 0; i < problem.size(); ++i) {
             if (problem.signs[i] * problem.margins[i] >= 1.0F) continue;
             active_.push_back(static_cast<std::int32_t>(i));
-            add_row(problem.row_ids[i], -2.0F * problem.costs[i] * (problem.signs[i] - problem.margins[i]),
-                    gradient_.data());
+            active_rows_.push_back(problem.row_ids[i]);
         }
+        walk_rows(rows_, active_rows_.data(), static_cast<std::int64_t>(active_.size()), [&](std::int64_t at) {
+            const std::int32_t i = active_[at];
+            add_row(active_rows_[at], -2.0F * problem.costs[i] * (problem.signs[i] - problem.margins[i]),
+                    gradient_.data());
+        });
     }
 
-    // Solve H p = -g to a share of ‖g‖; leaves p in step_.
-    int set_step(const Subproblem& problem) {
+    // Solve H p = -g to a share of ‖g‖, or as far as the tolerance asks; leaves p in step_.
+    int set_step(const Subproblem& problem, double tolerance) {
         std::fill(step_.begin(), step_.end(), 0.0F);
         for (std::size_t i = 0; i < gradient_.size(); ++i) residual_[i] = -gradient_[i];
         direction_ = residual_;
         double norm = square(residual_);
-        const double goal = config_.cg_tolerance * config_.cg_tolerance * norm;
+        const double goal = std::max(config_.cg_tolerance * config_.cg_tolerance * norm, 0.25 * tolerance * tolerance);
         int steps = 0;
         while (norm > goal && steps < kMaxCgSteps) {
             ++steps;
             product_ = direction_;
             if (!config_.regularize_bias) product_.back() = 0.0F;
-            for (std::size_t at = 0; at < active_.size(); ++at) {
-                const std::int32_t i = active_[at];
-                rows_.prefetch(problem.row_ids[active_[std::min(at + 1, active_.size() - 1)]]);
-                const float along = 2.0F * problem.costs[i] * margin(problem.row_ids[i], direction_.data());
-                add_row(problem.row_ids[i], along, product_.data());
-            }
+            walk_rows(rows_, active_rows_.data(), static_cast<std::int64_t>(active_.size()), [&](std::int64_t at) {
+                const float along = 2.0F * problem.costs[active_[at]] * margin(active_rows_[at], direction_.data());
+                add_row(active_rows_[at], along, product_.data());
+            });
             const double curvature = inner(direction_, product_);
             if (curvature <= 0.0) break;
             const float length = static_cast<float>(norm / curvature);
@@ -142,7 +144,8 @@ private:
 
     const Rows& rows_;
     const OvaConfig& config_;
-    std::vector<std::int32_t> active_;
+    std::vector<std::int32_t> active_;       // places in the working set
+    std::vector<std::int32_t> active_rows_;  // the rows there
     AlignedVector<float> gradient_;
     AlignedVector<float> step_;
     AlignedVector<float> residual_;

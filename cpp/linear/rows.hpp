@@ -26,6 +26,21 @@ void prefetch_range(const T* begin, const T* end) {
     for (const T* at = begin; at < end; at += kLine) __builtin_prefetch(at);
 }
 
+// visit(i) for i < n in order, with row row_ids[i] on its way into the cache: first its place in X, then what stands
+// there. Working sets are scattered over X, and a row ends before the hardware has seen that it is a stream.
+template <class Rows, class Visit>
+void walk_rows(const Rows& rows, const std::int32_t* row_ids, std::int64_t n, const Visit& visit) {
+    constexpr std::int64_t kFar = 8;
+    constexpr std::int64_t kNear = 2;
+    for (std::int64_t i = 0; i < kFar && i < n; ++i) rows.prefetch_place(row_ids[i]);
+    for (std::int64_t i = 0; i < kNear && i < n; ++i) rows.prefetch(row_ids[i]);
+    for (std::int64_t i = 0; i < n; ++i) {
+        if (i + kFar < n) rows.prefetch_place(row_ids[i + kFar]);
+        if (i + kNear < n) rows.prefetch(row_ids[i + kNear]);
+        visit(i);
+    }
+}
+
 class SparseRows {
 public:
     static constexpr bool kSparse = true;
@@ -84,12 +99,12 @@ public:
         for (; i < end; ++i) weights[indices[i]] += scale * static_cast<Real>(values[i]);
     }
 
-    // Ask for a row that is needed soon. Working sets are scattered over X, and a row ends before the hardware has seen
-    // that it is a stream.
     void prefetch(std::int64_t row) const {
         prefetch_range(view_.indices.data() + view_.indptr[row], view_.indices.data() + view_.indptr[row + 1]);
         prefetch_range(view_.values.data() + view_.indptr[row], view_.values.data() + view_.indptr[row + 1]);
     }
+
+    void prefetch_place(std::int64_t row) const { __builtin_prefetch(view_.indptr.data() + row); }
 
     // visit(feature, value) for the stored entries of a row, features increasing.
     template <class Visit>
@@ -195,6 +210,7 @@ public:
         const float* values = view_.values.data() + row * view_.n_cols;
         prefetch_range(values, values + view_.n_cols);
     }
+    void prefetch_place(std::int64_t) const {}
     template <class Visit>
     void for_each(std::int64_t row, Visit&& visit) const {
         const float* values = view_.values.data() + row * view_.n_cols;

@@ -20,7 +20,8 @@ constexpr double kInnerShare = 0.3;           // nor below this share of the tol
 constexpr double kSmallerShare = 0.2;         // unless rounding asks for a better solution: that times this
 constexpr int kMaxStalls = 5;
 constexpr std::int64_t kRefusedShare = 8;     // more than a row in so many active: Newton steps in lanes are cheaper
-constexpr std::size_t kMinCandidates = 8192;
+constexpr std::size_t kStartCandidates = 8192;
+constexpr std::size_t kMinCandidates = 512;   // besides the working set's own: many more than join it in a round
 constexpr double kUnitRoundoff = 6e-8;        // of float32
 constexpr float kNever = std::numeric_limits<float>::infinity();
 
@@ -134,7 +135,7 @@ void WorkingSetTrainer<Rows>::scan() {
     for (int at = 0; at < kWidth; ++at) {
         Lane& lane = lanes_[at];
         lane.candidates.clear();
-        lane.max_candidates = std::max<std::size_t>(kMinCandidates, 2 * lane.problem.row_ids.size());
+        lane.max_candidates = (lane.at_start ? kStartCandidates : kMinCandidates) + 2 * lane.problem.row_ids.size();
         if (config_.keep_history) lane.max_candidates = static_cast<std::size_t>(rows_.n_rows());
         lane.truncated = false;
         is_used[at / kPairWidth] = is_used[at / kPairWidth] || lane.label >= 0;
@@ -166,8 +167,7 @@ void WorkingSetTrainer<Rows>::scan_rows(int first_pair) {
             std::uint32_t above = bits_greater(margins[block], floors_[first_block + block]);
             for (; above != 0; above &= above - 1) {
                 const int lane = std::countr_zero(above);
-                report(lanes_[(first_block + block) * kLanes + lane], static_cast<std::int32_t>(row),
-                       margins[block][lane]);
+                report((first_block + block) * kLanes + lane, static_cast<std::int32_t>(row), margins[block][lane]);
             }
         }
     }
@@ -175,13 +175,13 @@ void WorkingSetTrainer<Rows>::scan_rows(int first_pair) {
 
 // Keep a candidate; of too many to keep only the worst, which alone can join the working set in this round.
 template <class Rows>
-void WorkingSetTrainer<Rows>::report(Lane& lane, std::int32_t row, float margin) const {
-    if (lane.truncated && margin <= lane.candidates.front().margin) return;
+void WorkingSetTrainer<Rows>::report(int at, std::int32_t row, float margin) {
+    Lane& lane = lanes_[at];
     lane.candidates.push_back({row, margin});
     if (lane.candidates.size() < 2 * lane.max_candidates) return;
     const auto last = lane.candidates.begin() + static_cast<std::ptrdiff_t>(lane.max_candidates) - 1;
     std::nth_element(lane.candidates.begin(), last, lane.candidates.end(), is_worse);
-    std::swap(lane.candidates.front(), *last);  // the mildest in front: what the next ones are compared with
+    floors_[at / kLanes][at % kLanes] = last->margin;  // the mildest that is kept
     lane.candidates.resize(lane.max_candidates);
     lane.truncated = true;
 }
@@ -299,13 +299,12 @@ template <class Rows>
 void WorkingSetTrainer<Rows>::set_weights(Lane& lane) {
     std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
     float bias_weight = 0.0F;
-    for (std::int64_t i = 0; i < lane.problem.size(); ++i) {
-        rows_.prefetch(lane.problem.row_ids[std::min(i + 1, lane.problem.size() - 1)]);
+    walk_rows(rows_, lane.problem.row_ids.data(), lane.problem.size(), [&](std::int64_t i) {
         const float beta = lane.problem.betas[i];
-        if (beta == 0.0F) continue;
+        if (beta == 0.0F) return;
         rows_.add_to(lane.problem.row_ids[i], beta, lane.weights.data());
         bias_weight += beta * config_.bias;
-    }
+    });
     lane.weights.back() = bias_weight;
 }
 
@@ -356,9 +355,10 @@ bool WorkingSetTrainer<Rows>::is_converged(Lane& lane) {
         return true;
     };
     const Subproblem& problem = lane.problem;
-    for (std::int64_t i = 0; i < problem.size(); ++i)
+    walk_rows(rows_, problem.row_ids.data(), problem.size(), [&](std::int64_t i) {
         if (problem.signs[i] * problem.margins[i] < kSurelyIdle)
             add(problem.row_ids[i], problem.signs[i], problem.costs[i]);
+    });
     std::erase_if(lane.candidates, [&](const Candidate& c) { return !add(c.row_id, -1.0, config_.cost); });
     double square = 0.0;
     for (const double entry : gradient_) square += entry * entry;
@@ -399,7 +399,8 @@ void WorkingSetTrainer<Rows>::record_iteration(Lane& lane, float step_size) {
 
 template <class Rows>
 void WorkingSetTrainer<Rows>::write_lane(Lane& lane, int at) {
-    for (const std::int32_t feature : lane.support) rounded(feature, at).set(at % kPairWidth, 0.0F);
+    for (const std::int32_t feature : lane.support)
+        if (lane.weights[feature] == 0.0F) rounded(feature, at).set(at % kPairWidth, 0.0F);
     lane.support.clear();
     double error = 0.0;
     double square = 0.0;

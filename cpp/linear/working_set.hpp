@@ -78,7 +78,7 @@ private:
     void scan();
     template <int kUsedPairs>
     void scan_rows(int first_pair);
-    void report(Lane& lane, std::int32_t row, float margin) const;
+    void report(int at, std::int32_t row, float margin);
     Outcome advance(Lane& lane, int at);
     void choose_first_rows(Lane& lane);
     bool grow(Lane& lane);

@@ -1,0 +1,55 @@
+"""Does `DiSMEC.estimate` tell time and memory of a fit within a factor of two?
+
+Estimates, fits on one thread, and fits once more in a process of its own, whose growth in memory is what fit took.
+CPU seconds are compared, so that others on the machine do not matter much.
+
+Example: python benchmarks/bench_dismec_estimate.py --repeats 1 --save
+"""
+
+import functools
+
+from dismec_data import describe, load, synthetic
+from measure import emit, make_parser, measure, peak_memory
+
+import longtail as lt
+
+SETS = ("bibtex", "mediamill", "synthetic", "eurlex")
+MEDIAMILL_ROWS = 6000
+
+
+def rows_of(name: str):
+    """Give X and Y to train on; a part of Mediamill's rows is enough."""
+    if name == "synthetic":
+        return synthetic(20_000, 20_000, 5000)
+    X, Y = load(name, "train")
+    return (X[:MEDIAMILL_ROWS], Y[:MEDIAMILL_ROWS]) if name == "mediamill" else (X, Y)
+
+
+def fit(data) -> None:
+    """Fit in the process whose memory is watched."""
+    lt.DiSMEC(n_jobs=1).fit(*data)
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.add_argument("--datasets", nargs="+", default=SETS, choices=SETS)
+    options = parser.parse_args()
+    for name in options.datasets:
+        X, Y = rows_of(name)
+        model = lt.DiSMEC(n_jobs=1)
+        told = model.estimate(X, Y)
+        taken = measure(functools.partial(model.fit, X, Y), options.repeats)
+        memory = peak_memory(fit, functools.partial(rows_of, name))
+        model_bytes = sum(getattr(model, part).nbytes for part in lt.DiSMEC._state)
+        record = {"question": "estimate", "system": "DiSMEC", "threads": 1} | describe(name, X, Y) | taken | memory
+        record |= {"model_bytes": model_bytes, "estimated_cpu_seconds": told.cpu_seconds}
+        record |= {"estimated_memory_bytes": told.memory_bytes, "estimated_model_bytes": told.model_bytes}
+        record |= {"probe_seconds": told.probe_seconds}
+        record["time_told_to_taken"] = round(told.cpu_seconds / taken["cpu_seconds"], 3)
+        record["memory_told_to_taken"] = round(told.memory_bytes / memory["peak_growth_bytes"], 3)
+        record["model_told_to_taken"] = round(told.model_bytes / model_bytes, 3)
+        emit(record, "dismec_estimate" if options.save else None)
+
+
+if __name__ == "__main__":
+    main()
