@@ -19,7 +19,9 @@ constexpr double kRoundShare = 0.05;          // a round need not reduce its gra
 constexpr double kInnerShare = 0.3;           // nor below this share of the tolerance
 constexpr double kSmallerShare = 0.2;         // unless rounding asks for a better solution: that times this
 constexpr int kMaxStalls = 5;
-constexpr std::int64_t kRefusedShare = 8;     // more than a row in so many active: Newton steps in lanes are cheaper
+constexpr std::int64_t kRefusedShare = 8;     // more than a row in so many active: Newton steps in lanes are cheaper,
+constexpr std::int64_t kRefusedShareWide = 2;  // as long as their vectors, a cache line a feature each, stay in the
+constexpr std::int64_t kWideFeatures = 2400;   // second-level cache; else only where most rows are active
 constexpr std::size_t kStartCandidates = 8192;
 constexpr std::size_t kMinCandidates = 512;   // besides the working set's own: many more than join it in a round
 constexpr double kUnitRoundoff = 6e-8;        // of float32
@@ -194,7 +196,8 @@ auto WorkingSetTrainer<Rows>::advance(Lane& lane, int at) -> Outcome {
         const auto n_violating = std::count_if(lane.candidates.begin(), lane.candidates.end(),
                                                [](const Candidate& c) { return c.margin > -1.0F; });
         const auto n_positives = labels_.positives.row_size(lane.label);
-        if (lane.truncated || kRefusedShare * (n_violating - n_positives) > rows_.n_rows()) return Outcome::refused;
+        const std::int64_t share = rows_.n_features() > kWideFeatures ? kRefusedShareWide : kRefusedShare;
+        if (lane.truncated || share * (n_violating - n_positives) > rows_.n_rows()) return Outcome::refused;
         choose_first_rows(lane);
         if (config_.keep_history) record_iteration(lane, 0.0F);
         solve(lane, true);

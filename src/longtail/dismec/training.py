@@ -13,7 +13,7 @@ from longtail._matrices import Matrix
 from longtail.execution import Arrays, Params, Plan, Shard
 
 # A task is the same labels whatever n_jobs is; large enough that its last, half-empty passes do not count.
-LABELS_PER_TASK = 256
+LABELS_PER_TASK = 512
 
 Columns = tuple[NDArray[np.int64], NDArray[np.int32]]
 
