@@ -1,8 +1,8 @@
 """How fast does the main pass of the solver read memory, against a plain copy on the same machine?
 
-Builds benchmarks/pass_bandwidth.cpp as our AVX-512 build is (needs g++) and runs it on one set. `x_gb_s` are the bytes of X a
-second, `weights_gb_s` the bytes of the lanes' weights (from the second-level cache), `copy_gb_s` what a copy of 64 MB
-reads and writes a second.
+Builds benchmarks/pass_bandwidth.cpp as our AVX-512 build is (needs g++) and runs it on one set. `x_gb_s` are the bytes
+of X a second, `weights_gb_s` the bytes of the lanes' weights (from the second-level cache), `copy_gb_s` what a copy of
+64 MB reads and writes a second.
 """
 
 import json
