@@ -41,30 +41,14 @@ struct ChildLabels {
     std::int64_t n_right = 0;
 };
 
-// Entries of the right child wait here until the left child's are complete. One a worker.
-class Waiting {
-public:
-    void reserve(std::int64_t n_entries) {
-        if (n_entries <= capacity_) return;
-        capacity_ = n_entries;
-        rows_ = std::make_unique_for_overwrite<std::int32_t[]>(n_entries + kPartitionSlack);
-        values_ = std::make_unique_for_overwrite<float[]>(n_entries + kPartitionSlack);
-    }
-    std::int32_t* rows() { return rows_.get(); }
-    float* values() { return values_.get(); }
-
-private:
-    std::int64_t capacity_ = 0;
-    std::unique_ptr<std::int32_t[]> rows_;
-    std::unique_ptr<float[]> values_;
-};
-
-ChildLabels split_range(const GradientSplit& split, const LabelRange& range, GradientStore& store, Waiting& waiting) {
+// Entries of the right child wait in `waiting` until the left child's are complete.
+ChildLabels split_range(const GradientSplit& split, const LabelRange& range, GradientStore& store,
+                        GradientStore& waiting) {
     const NodeGradients& parent = *split.parent;
     ChildLabels out;
     out.left.reserve(range.last - range.first);
     out.right.reserve(range.last - range.first);
-    waiting.reserve(range.n_entries);
+    waiting.reserve(range.n_entries + kPartitionSlack);
     std::int64_t n_left = 0;
     std::int64_t n_right = 0;
     for (std::int64_t i = range.first; i < range.last; ++i) {
@@ -165,7 +149,7 @@ void split_gradients(std::span<GradientSplit> splits, GradientStore& store, int 
         }
     store.reserve(n_entries);
 
-    std::vector<Waiting> waiting(std::max(n_threads, 1));
+    std::vector<GradientStore> waiting(std::max(n_threads, 1));
     std::vector<ChildLabels> found(ranges.size());
     parallel_for(static_cast<std::int64_t>(ranges.size()), n_threads, control, [&](std::int64_t task, int worker) {
         found[task] = split_range(splits[ranges[task].split], ranges[task], store, waiting[worker]);
