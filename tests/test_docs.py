@@ -66,3 +66,19 @@ def test_every_page_is_in_the_navigation_and_its_links_lead_somewhere() -> None:
     for page in pages:
         for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    import longtail
+
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^::: (\S+)$", page, flags=re.MULTILINE))
+    last = {name.rpartition(".")[2] for name in named}
+    missing = set(longtail.__all__) - last - {"__version__"}
+    assert not missing, f"docs/api.md lacks {sorted(missing)}"
+
+
+def test_docstrings_have_no_marks_that_the_reference_shows_as_they_are() -> None:
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        found = re.search(r":(?:func|class|meth|mod|ref):`", path.read_text(encoding="utf-8"))
+        assert found is None, f"{path}: {found and found[0]} is Sphinx's; MkDocs prints it"

@@ -17,7 +17,7 @@ class Contributions(NamedTuple):
     values : float array (n_used,), what each adds; negative values speak against the label
     bias : float, the score without any feature
     score : float, the score of the label
-    exact : bool, whether bias and values add up to the score
+    exact : bool, whether values are the terms of the score itself, not shares of it or estimates
     """
 
     feature_ids: NDArray[np.integer[Any]]

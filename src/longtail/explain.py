@@ -35,7 +35,7 @@ class Explanation:
     label : str
     score : float
     bias : float, what the score would be without any word
-    exact : bool, whether bias and contributions add up to the score
+    exact : bool, whether contributions are the terms of the score itself, not shares of it or estimates
     words : list of WordContribution, those that matter most first; words that do not matter are left out
     """
 

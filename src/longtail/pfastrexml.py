@@ -31,18 +31,18 @@ class PfastXML(FastXML):
     """FastXML with propensities: labels weigh 1/p in splits and leaves.
 
     Rare labels are often missing from the truth. Dividing by the propensity p, the chance that a relevant label was
-    annotated, makes the ranking loss unbiased and rewards rare labels; see :mod:`longtail.propensity`.
+    annotated, makes the ranking loss unbiased and rewards rare labels; see `longtail.propensity`.
 
     Parameters
     ----------
     propensity_a, propensity_b : float, default 0.55 and 1.5
         The propensity model's parameters A and B; Wikipedia has 0.5 and 0.4, Amazon 0.6 and 2.6.
 
-    All parameters of :class:`FastXML` are there too. The gain of a split is not normalised by row (equation 4).
+    All parameters of `FastXML` are there too. The gain of a split is not normalised by row (equation 4).
 
     Attributes
     ----------
-    Those of :class:`FastXML`. Leaf values, and so scores, are shares times 1/p: they may exceed one. ``predict``
+    Those of `FastXML`. Leaf values, and so scores, are shares times 1/p: they may exceed one. ``predict``
     decides by the shares themselves.
 
     Examples
@@ -98,7 +98,7 @@ class PfastreXML(PfastXML):
     n_candidates : int, default 1000
         At most so many labels of a row, the trees' best, are ranked anew.
 
-    All parameters of :class:`PfastXML` are there too. `bias` is part of the rows that are compared with the centres.
+    All parameters of `PfastXML` are there too. `bias` is part of the rows that are compared with the centres.
 
     Attributes
     ----------

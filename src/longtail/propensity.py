@@ -69,13 +69,13 @@ class PropensityModel:
         return cls(*PRESETS[name])
 
     def from_counts(self, label_counts: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-        """Give the propensity of each label; as :func:`from_counts`, with this model."""
+        """Give the propensity of each label; as `from_counts`, with this model."""
         counts = _check_counts("label_counts", label_counts)
         _check_n_rows(n_rows)
         return _sigmoid(counts, n_rows, self.a, self.b)
 
     def from_labels(self, Y: ArrayLike | SparseMatrix) -> NDArray[np.float64]:
-        """Give the propensity of each label; as :func:`from_labels`, with this model."""
+        """Give the propensity of each label; as `from_labels`, with this model."""
         matrix: Any = Y if hasattr(Y, "tocsr") else np.asarray(Y)
         if len(matrix.shape) != 2:
             raise ValueError(

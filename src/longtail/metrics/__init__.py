@@ -1,6 +1,6 @@
 """Ranking metrics for many labels, plain and propensity-scored.
 
-Every metric is in percent. :func:`evaluate` computes them all in one pass, :class:`Evaluator` does so batch
+Every metric is in percent. `evaluate` computes them all in one pass, `Evaluator` does so batch
 by batch.
 """
 

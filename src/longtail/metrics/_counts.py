@@ -1,6 +1,6 @@
 """Every metric as a sum over one small table of counts.
 
-The table (:class:`Counts`) has a line per group of rows with equally many labels and a column per rank.
+The table (`Counts`) has a line per group of rows with equally many labels and a column per rank.
 Each gain of Table 1 of the PfastreXML paper is then one expression,
 
     G@k = 1/n · sum over groups g and ranks r < k of  table[g, r] · factor[r] / divisor[g],

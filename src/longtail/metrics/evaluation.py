@@ -18,7 +18,7 @@ _GAINS = {"P": "P", "nDCG": "nDCG", "recall": "recall", "F1": "F", "MRR": "MRR",
 class Evaluation(Mapping[str, float]):
     """The metrics of a ranking: a mapping from names such as ``"P@1"`` to values in percent.
 
-    ``str`` (and ``print``) gives an aligned table, :meth:`to_dict` and :meth:`to_json` give the plain data.
+    ``str`` (and ``print``) gives an aligned table, `to_dict` and `to_json` give the plain data.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Evaluation(Mapping[str, float]):
         return {"n_rows": self.n_rows, "n_labels": self.n_labels, **self}
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Give :meth:`to_dict` as JSON text."""
+        """Give `to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=indent)
 
 
@@ -70,8 +70,8 @@ class Evaluator:
     Parameters
     ----------
     propensity : array of shape (n_labels,), optional
-        Propensity of each label, in (0, 1]: see :mod:`longtail.propensity`. With it, or with a matrix given
-        to :meth:`update`, the propensity-scored metrics are computed too.
+        Propensity of each label, in (0, 1]: see `longtail.propensity`. With it, or with a matrix given
+        to `update`, the propensity-scored metrics are computed too.
     ks : sequence of int, default (1, 3, 5)
         Evaluate the k best labels of each row, for each k.
     n_jobs : int, optional
@@ -154,12 +154,12 @@ def evaluate(
     Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
         Labels of the same rows. Rows without labels count.
     propensity : array of shape (n_labels,) or sparse matrix of shape (n_rows, n_labels), optional
-        Propensities in (0, 1], see :mod:`longtail.propensity`; a matrix needs an entry wherever Y has one.
+        Propensities in (0, 1], see `longtail.propensity`; a matrix needs an entry wherever Y has one.
         With them the propensity-scored metrics are computed too.
     ks : sequence of int, default (1, 3, 5)
         Evaluate the k best labels of each row, for each k.
     n_relevant : int array of shape (n_rows,), optional
-        How many labels each row has in the complete truth, if that is known; see :meth:`Evaluator.update`.
+        How many labels each row has in the complete truth, if that is known; see `Evaluator.update`.
     n_jobs : int, optional
         Threads; ``None`` takes the CPUs that this process may use. The result does not depend on it.
 

@@ -43,7 +43,7 @@ def ndcg_at_k(top: Rankings, Y: LabelMatrix, k: int = 5) -> float:
     """Compute nDCG@k: hits discounted by 1/log(1 + rank), divided row by row by the best that the row allows.
 
     The ideal of a row has min(k, labels of the row) hits, as in the FastXML paper. Parameters and result as
-    for :func:`precision_at_k`.
+    for `precision_at_k`.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def ndcg_at_k(top: Rankings, Y: LabelMatrix, k: int = 5) -> float:
 def recall_at_k(top: Rankings, Y: LabelMatrix, k: int = 5) -> float:
     """Compute recall@k: the share of a row's labels that are among its k best.
 
-    Parameters and result as for :func:`precision_at_k`.
+    Parameters and result as for `precision_at_k`.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def f_beta_at_k(top: Rankings, Y: LabelMatrix, k: int = 5, *, beta: float = 1.0)
     """Compute F_beta@k: the weighted harmonic mean of each row's precision@k and recall@k.
 
     With h hits, a row of m labels has (1 + beta²)·h / (beta²·m + k). Greater `beta` favours recall. Other
-    parameters and result as for :func:`precision_at_k`.
+    parameters and result as for `precision_at_k`.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def mrr(top: Rankings, Y: LabelMatrix, k: int | None = None, *, first_only: bool
     Parameters
     ----------
     top, Y
-        As for :func:`precision_at_k`.
+        As for `precision_at_k`.
     k : int, optional
         Look at k ranks only; ``None`` looks at all that there are.
     first_only : bool, default False
@@ -125,7 +125,7 @@ def mrr(top: Rankings, Y: LabelMatrix, k: int | None = None, *, first_only: bool
 def adg(top: Rankings, Y: LabelMatrix, k: int | None = None) -> float:
     """Compute the average discounted gain: the mean of 1/log2(1 + rank) over a row's labels.
 
-    Parameters and result as for :func:`mrr`; labels that are not ranked add 0.
+    Parameters and result as for `mrr`; labels that are not ranked add 0.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def hamming_loss(top: Rankings, Y: LabelMatrix, k: int | None = None) -> float:
     """Compute the Hamming loss: the share of wrong entries when each row's k best labels are predicted.
 
     A loss: lower is better. Padding predicts nothing, so that a sparse prediction may have any number of
-    labels. Parameters as for :func:`mrr`.
+    labels. Parameters as for `mrr`.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def coverage_at_k(top: Rankings, Y: LabelMatrix, k: int = 5, *, correct_only: bo
     """Compute coverage@k: the share of the labels in Y that at least one row has among its k best.
 
     Low coverage means that a model ranks the same frequent labels everywhere. With `correct_only` a label
-    is covered where it is also right. Other parameters and result as for :func:`precision_at_k`.
+    is covered where it is also right. Other parameters and result as for `precision_at_k`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Propensity-scored metrics: unbiased where labels are missing from Y, and generous to rare labels.
 
 A hit of label l counts 1/p_l, where the propensity p_l is the chance that a relevant label was annotated (see
-:mod:`longtail.propensity`). All functions take ``top`` and ``Y`` as the plain metrics do, and
+`longtail.propensity`). All functions take ``top`` and ``Y`` as the plain metrics do, and
 ``propensity``: an array with one value in (0, 1] per label, or a sparse matrix with an entry wherever Y has
 one.
 
@@ -58,8 +58,8 @@ def psndcg_at_k(
 ) -> float:
     """Compute the propensity-scored nDCG@k (PSnDCG@k).
 
-    Unlike :func:`ndcg_at_k`, which normalises row by row, this divides the sums over all rows (Table 1 of
-    the paper). Parameters and result as for :func:`psprecision_at_k`.
+    Unlike `ndcg_at_k`, which normalises row by row, this divides the sums over all rows (Table 1 of
+    the paper). Parameters and result as for `psprecision_at_k`.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def psrecall_at_k(
     Parameters
     ----------
     top, Y, propensity, k, normalize
-        As for :func:`psprecision_at_k`.
+        As for `psprecision_at_k`.
     n_relevant : int array of shape (n_rows,), optional
         How many labels each row has in the complete truth. The estimate is unbiased only with them (Theorem
         4.2 of the paper); without, the number of labels in Y stands in.
@@ -113,7 +113,7 @@ def psf_beta_at_k(
 ) -> float:
     """Compute the propensity-scored F_beta@k.
 
-    Parameters as for :func:`psrecall_at_k`, `beta` as for :func:`f_beta_at_k`.
+    Parameters as for `psrecall_at_k`, `beta` as for `f_beta_at_k`.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def psmrr(
 ) -> float:
     """Compute the propensity-scored mean reciprocal rank, over all ranks that there are or the first k.
 
-    Other parameters as for :func:`psrecall_at_k`; see :func:`mrr` for what is averaged.
+    Other parameters as for `psrecall_at_k`; see `mrr` for what is averaged.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def psadg(
 ) -> float:
     """Compute the propensity-scored average discounted gain, over all ranks that there are or the first k.
 
-    Other parameters as for :func:`psrecall_at_k`; see :func:`adg` for what is averaged.
+    Other parameters as for `psrecall_at_k`; see `adg` for what is averaged.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def pshamming_loss(top: Rankings, Y: LabelMatrix, propensity: Propensities, k: i
     """Estimate the Hamming loss on the complete truth, without bias (Theorem 4.4 of the paper).
 
     A loss, as a percentage of all entries; lower is better. It is an estimate from incomplete labels and not
-    normalised, so a good prediction may get a value below 0. Parameters as for :func:`psmrr`.
+    normalised, so a good prediction may get a value below 0. Parameters as for `psmrr`.
 
     Examples
     --------
