@@ -156,14 +156,14 @@ def test_tables_are_rendered_from_stored_lines() -> None:
         line(),
         line(repetition=1, train_wall_seconds=4.0),
         line(repetition=2, train_wall_seconds=3.0),
-        line(system="x", title="Peer", ours=False, failed="no | wheel"),
+        line(system="x", title="Peer | 2", ours=False, failed="no | wheel"),
         line(threads=2),
     ]
     published = [{"dataset": "toy", "system": "DiSMEC", "source": "paper", "P@1": 81.25}]
     table = bench.render_tables(lines, published)
     assert "## toy, 1 thread\n\n9 rows to train on and 3 to test on, 5 features, 7 labels.\n\n| system |" in table
     assert "| **DiSMEC** | 3 (2–4) |" in table
-    assert "| Peer | *no / wheel* |" in table
+    assert "| Peer / 2 | *no / wheel* |" in table
     assert table.count("| *DiSMEC, paper* |") == 1
     assert "| 81.25 |" in table
     assert "## toy, 2 threads" in table
@@ -206,10 +206,34 @@ def test_everything_runs_once_before_anything_runs_twice() -> None:
         (('data = ["small"]', 'data = ["large"]'), "a run needs data (of small) and systems"),
         (("max_rows", "rows"), "data 'small' has no 'rows'"),
         (("[data.small]", "[data"), "not TOML"),
+        (("[data.small]", "[defaults]\nrepetition = 5\n[data.small]"), "defaults has no 'repetition'; it takes"),
+        (("[data.small]", "defaults = 3\n[data.small]"), "defaults must be a table, got 3"),
+        (("[data.small]\nsample = true\nmax_rows = 300", "data = 3"), "data must be tables [data.NAME], got 3"),
+        (("[[runs]]", "[runs]"), "write [[runs]], not [runs]"),
+        (('data = ["small"]', 'data = "small"'), "data of a run must be a list of names"),
+        (('data = ["small"]', 'data = [["small"]]'), "data of a run must be a list of names"),
+        (
+            ('systems = ["Popularity", "FastXML 2"]', 'systems = "Popularity"'),
+            "systems of a run must be a list of names",
+        ),
+        (("repetitions = 2", "threads = []"), "threads must be a list of ints >= 1, got []"),
+        (('estimator = "FastXML"', 'estimator = "FastXLM"'), "did you mean 'FastXML'?"),
+        (('estimator = "FastXML"', 'peer = "DiSMEC"'), "peer must be one of parabel"),
+        (("n_trees = 2", "ntrees = 2"), "FastXML has no parameter 'ntrees' (did you mean 'n_trees'?)"),
+        (("{ n_trees = 2 }", "3"), "params must be a table, got 3"),
+        (
+            ('[systems."FastXML 2"]\nestimator = "FastXML"\nparams = { n_trees = 2 }', '[systems]\n"F" = "FastXML"'),
+            "system 'F' must",
+        ),
+        (("max_rows = 300", 'as_is = "FastXML 2"'), "as_is must be a list of names"),
+        (("max_rows = 300", 'as_is = ["FastXML2"]'), "as_is must name systems of the runs, got 'FastXML2'"),
+        (("sample = true", "synthetic = { n_row = 3 }"), "synthetic has no 'n_row'; it takes"),
+        (("sample = true", "train = 3\ntest = 4"), "data 'small': train must be a str, got 3"),
+        (("max_rows", "# \udcff\nmax_rows"), "not UTF-8"),
     ],
 )
 def test_a_wrong_matrix_is_refused_in_one_line(matrix: Path, change: tuple[str, str], message: str) -> None:
-    matrix.write_text(MATRIX.replace(*change))
+    matrix.write_text(MATRIX.replace(*change), errors="surrogateescape")
     answer = longtail("bench", matrix, ok=False)
     assert answer.code == 2
     assert message in answer.stderr

@@ -21,6 +21,7 @@ systems = ["DiSMEC", "FastXML 10", "parabel"]
 
 from __future__ import annotations
 
+import inspect
 import json
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -28,8 +29,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from longtail._rules import Bool, Int, Real, Rule, check_params
-from longtail.bench.systems import OURS, System, find_system, make_system
+from longtail._rules import Bool, Int, Real, Rule, Text, check_params
+from longtail.bench.systems import OURS, PEERS, System, find_system, make_system
+from longtail.datasets import make_synthetic
 
 _RULES: dict[str, tuple[Rule, ...]] = {
     "repetitions": (Int(1),),
@@ -37,6 +39,8 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "warm_ups": (Int(0),),
 }
 _DATA_RULES: dict[str, tuple[Rule, ...]] = {
+    "train": (Text(),),
+    "test": (Text(),),
     "unit_rows": (Bool(),),
     "dense": (Bool(),),
     "sample": (Bool(),),
@@ -78,7 +82,10 @@ class Data:
     max_rows: int = 0
 
     def __post_init__(self) -> None:
-        check_params(f"bench: data {self.name!r}", {name: getattr(self, name) for name in _DATA_RULES}, _DATA_RULES)
+        owner = f"bench: data {self.name!r}"
+        check_params(owner, {name: getattr(self, name) for name in _DATA_RULES}, _DATA_RULES)
+        _names(f"{owner}: as_is", self.as_is)
+        _known(f"{owner}: synthetic", self.synthetic, set(inspect.signature(make_synthetic).parameters))
         if bool(self.train and self.test) + self.sample + bool(self.synthetic) != 1:
             raise ValueError(f"bench: data {self.name!r} needs train and test, or sample = true, or synthetic")
 
@@ -126,6 +133,8 @@ def read_matrix(path: Path) -> list[Cell]:
     """Read a matrix and list its cells: first everything once, in the order written, then repetitions."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path}: not TOML: {error}") from None
     try:
@@ -148,14 +157,20 @@ def make_matrix(
 
 def _cells(table: dict[str, Any]) -> list[Cell]:
     _known("the matrix", table, {"defaults", "data", "systems", "runs"})
+    _known("defaults", table.get("defaults", {}), {"threads", *_RULES})
     sets = {}
-    for name, entry in table.get("data", {}).items():
+    for name, entry in _table("data", table).items():
         _known(f"data {name!r}", entry, set(Data.__dataclass_fields__) - {"name"})
         sets[name] = Data(name=name, **entry)
-    systems = {name: make_system(name, entry) for name, entry in table.get("systems", {}).items()}
+    systems = {name: make_system(name, entry) for name, entry in _table("systems", table).items()}
+    runs = table.get("runs", [])
+    if not isinstance(runs, list):
+        raise TypeError(f"runs must be a list of tables: write [[runs]], not [runs]; got {runs!r}")
     cells = []
-    for run in table.get("runs", []):
+    for run in runs:
         _known("a run", run, {"data", "systems", "threads", *_RULES})
+        for name in ("data", "systems"):
+            _names(f"{name} of a run", run.get(name, []))
         missing = [name for name in run.get("data", []) if name not in sets]
         if missing or not run.get("data") or not run.get("systems"):
             raise ValueError(f"a run needs data (of {', '.join(sets)}) and systems, got {run}")
@@ -163,7 +178,16 @@ def _cells(table: dict[str, Any]) -> list[Cell]:
         cells += _run_cells(table.get("defaults", {}) | run, [sets[name] for name in run["data"]], chosen)
     if not cells:
         raise ValueError("there is no run: add [[runs]] with data and systems")
+    _check_as_is(sets.values(), set(systems) | set(OURS) | set(PEERS))
     return _in_order(cells)
+
+
+def _check_as_is(sets: Iterable[Data], names: set[str]) -> None:
+    """Refuse a name that no system has: the system that was meant would quietly get other rows."""
+    for data in sets:
+        unknown = [name for name in data.as_is if name not in names]
+        if unknown:
+            raise ValueError(f"data {data.name!r}: as_is must name systems of the runs, got {unknown[0]!r}")
 
 
 def _run_cells(run: dict[str, Any], sets: list[Data], systems: list[System]) -> list[Cell]:
@@ -172,7 +196,7 @@ def _run_cells(run: dict[str, Any], sets: list[Data], systems: list[System]) -> 
     check_params("bench", settings, _RULES)
     repetitions = int(settings.pop("repetitions"))
     threads = run.get("threads", [1])
-    if not isinstance(threads, list) or not all(type(count) is int and count >= 1 for count in threads):
+    if not isinstance(threads, list) or not threads or not all(type(n) is int and n >= 1 for n in threads):
         raise ValueError(f"threads must be a list of ints >= 1, got {threads!r}")
     return [
         Cell(data.for_system(system), system, count, repetition, **settings)
@@ -188,6 +212,19 @@ def _in_order(cells: list[Cell]) -> list[Cell]:
     distinct = {cell.key(): cell for cell in reversed(cells)}
     order = {cell.key(): place for place, cell in reversed(list(enumerate(cells)))}
     return sorted(distinct.values(), key=lambda cell: (cell.repetition, order[cell.key()]))
+
+
+def _table(name: str, matrix: dict[str, Any]) -> dict[str, Any]:
+    table = matrix.get(name, {})
+    if not isinstance(table, dict):
+        raise TypeError(f"{name} must be tables [{name}.NAME], got {table!r}")
+    return table
+
+
+def _names(owner: str, names: Any) -> None:
+    """A lone word would be taken letter by letter."""
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f'{owner} must be a list of names, such as ["DiSMEC"], got {names!r}')
 
 
 def _known(owner: str, table: Any, names: set[str]) -> None:

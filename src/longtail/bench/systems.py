@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass, field
 from typing import Any
 
-from longtail.io.registry import HOMES
+from longtail.io.registry import HOMES, check_names
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,22 @@ def find_system(name: str) -> System:
 
 def make_system(name: str, table: dict[str, Any]) -> System:
     """Make a system from a table of the matrix: estimator or peer, params, title."""
+    if not isinstance(table, dict):
+        raise TypeError(f"bench: system {name!r} must be a table with estimator or peer, got {table!r}")
     unknown = sorted(set(table) - {"estimator", "peer", "params", "title"})
     if unknown or ("estimator" in table) == ("peer" in table):
         raise ValueError(
             f"bench: system {name!r} takes either estimator or peer, and params and title; got {', '.join(table)}"
         )
-    params = dict(table.get("params", {}))
-    title = str(table.get("title", name))
+    params = table.get("params", {})
+    if not isinstance(params, dict):
+        raise TypeError(f"bench: system {name!r}: params must be a table, got {params!r}")
+    title = " ".join(str(table.get("title", name)).split())
     if "estimator" in table:
+        # Now, not when its turn comes hours later. What a peer takes only the peer knows.
+        check_names(str(table["estimator"]), params)
         return System(name, title, params={"estimator": str(table["estimator"]), **params})
-    base = find_system(str(table["peer"]))
+    if table["peer"] not in PEERS:
+        raise ValueError(f"bench: system {name!r}: peer must be one of {', '.join(PEERS)}, got {table['peer']!r}")
+    base = PEERS[table["peer"]]
     return System(name, title, base.adapter, base.params | params, base.environment)

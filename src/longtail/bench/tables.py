@@ -68,7 +68,8 @@ def number(value: float | None, digits: int) -> str:
 
 
 def _cells(row: Summary, note: str) -> list[str]:
-    title = (f"**{row.first['title']}**" if row.first["ours"] else str(row.first["title"])) + note
+    name = str(row.first["title"]).replace("|", "/")
+    title = (f"**{name}**" if row.first["ours"] else name) + note
     n_values = len(_COLUMNS) + len(_METRICS)
     if row.failed is not None:
         reason = row.failed.replace("|", "/").replace("\n", " ")

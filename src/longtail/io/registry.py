@@ -72,17 +72,23 @@ def make_estimator(name: str | None = None, params: Mapping[str, Any] | None = N
     Popularity(n_jobs=1)
     """
     name = DEFAULT if name is None else name
+    made = check_names(name, params or {})
+    made.set_params(**(params or {}))
+    check_params(name, made.get_params(deep=False), made._rules)
+    return made
+
+
+def check_names(name: str, params: Mapping[str, Any]) -> XMCClassifier:
+    """Refuse an unknown estimator, or parameters that it has not; returns one with the defaults."""
     names = [known for known, home in HOMES.items() if home.kind == "estimator"]
     if name not in names:
         raise ValueError(f"estimator must be one of {', '.join(names)}; got {name!r}{_guess(name, names)}")
     made: XMCClassifier = find_class("make_estimator", name)[0]()
     known = list(made.get_params(deep=False))
-    for parameter in params or {}:
+    for parameter in params:
         if parameter not in known:
             hint = _guess(parameter, known)
             raise ValueError(f"{name} has no parameter {parameter!r}{hint}; it has {', '.join(known)}")
-    made.set_params(**(params or {}))
-    check_params(name, made.get_params(deep=False), made._rules)
     return made
 
 
