@@ -15,7 +15,7 @@ import pytest
 
 from longtail import bench
 from longtail.bench.environments import Environments
-from longtail.bench.results import summarise
+from longtail.bench.results import append_result, summarise
 from longtail.bench.systems import OURS, PEERS, find_system
 from longtail.bench.worker import SYSTEMS
 from tests.cli.test_commands import longtail
@@ -175,6 +175,34 @@ def test_time_over_labels_is_drawn_for_the_synthetic_series(tmp_path: Path) -> N
     lines = [line(dataset=name, data={"synthetic": {"n_labels": n}}, n_labels=n) for name, n in sizes.items()]
     assert "time-labels.svg" in {path.name for path in bench.draw_plots(lines, tmp_path)}
     assert "time-labels.svg" not in {path.name for path in bench.draw_plots(lines[:1], tmp_path)}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"dataset": "a", "sys', "line 2: not JSON"),
+        ("[1]", "line 2: not a result of longtail bench (not an object)"),
+        ('{"dataset": "a", "system": "b"}', "data must be of type dict, got None"),
+        (json.dumps(line(threads="x")), "threads must be of type int, got 'x'"),
+        (json.dumps(line() | {"P@1": None}), "P@1 must be a number, got None"),
+        (json.dumps(line(n_rows="many")), "n_rows must be a number, got 'many'"),
+        ("\udcff", "not UTF-8"),
+    ],
+)
+def test_a_damaged_line_of_results_is_named(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text(json.dumps(line()) + "\n" + text + "\n", errors="surrogateescape")
+    answer = longtail("bench", "--render", "--results", path, ok=False)
+    assert answer.code == 2
+    assert message in answer.stderr
+    assert answer.stderr.count("\n") == 1
+
+
+def test_a_line_whose_end_is_missing_does_not_swallow_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text("\n" + json.dumps(line()))  # as some editors leave it
+    append_result(path, line(repetition=1))
+    assert [record["repetition"] for record in bench.read_results(path)] == [0, 1]
 
 
 def test_a_changed_parameter_makes_another_cell_and_only_the_newest_is_shown() -> None:
