@@ -16,6 +16,7 @@ import pytest
 from longtail import bench
 from longtail.bench.environments import Environments
 from longtail.bench.results import append_result, summarise
+from longtail.bench.runner import _reason
 from longtail.bench.systems import OURS, PEERS, find_system
 from longtail.bench.worker import SYSTEMS
 from tests.cli.test_commands import longtail
@@ -134,6 +135,52 @@ def test_ones_own_data_needs_no_matrix(tmp_path: Path) -> None:
     record = json.loads(longtail("bench", *arguments).stdout)
     assert (record["n_rows"], record["n_labels"], record["P@1"]) == (10, 2, 50.0)
     assert "together with --test" in longtail("bench", "--train", texts, ok=False).stderr
+
+
+def test_rows_without_labels_may_come_first(tmp_path: Path) -> None:
+    data = tmp_path / "data.txt"
+    data.write_text("4 3 2\n 0:1\n 1:1\n0 0:1\n1 2:1\n")
+    bench.run_matrix(
+        bench.make_matrix(bench.Data("d", str(data), str(data)), ["Popularity"]), tmp_path / "results.jsonl"
+    )
+    (record,) = bench.read_results(tmp_path / "results.jsonl")
+    assert record.get("failed") is None
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "message"),
+    [
+        ("2 3 2\n0 0:1\n1 2:1\n", "1 2 2\n0 0:1\n", "train has 3 features, test has 2"),
+        ("2 3 2\n0 0:1\n1 2:1\n", "1 3 1\n0 0:1\n", "train has 2 labels, test has 1"),
+        ("1 3 2\n 0:1\n", "1 3 2\n0 0:1\n", "needs labels to train on and rows to test on, got 0 and 1"),
+        ("1 3 2\n0 0:1\n", "0 3 2\n", "needs labels to train on and rows to test on, got 1 and 0"),
+    ],
+)
+def test_data_that_only_some_systems_could_take_is_refused_for_all(
+    train: str, test: str, message: str, tmp_path: Path
+) -> None:
+    paths = [tmp_path / "train.txt", tmp_path / "test.txt"]
+    for path, text in zip(paths, (train, test), strict=True):
+        path.write_text(text)
+    told: list[Any] = []
+    cells = bench.make_matrix(bench.Data("d", *map(str, paths)), ["Popularity"])
+    bench.run_matrix(cells, tmp_path / "r.jsonl", tell=lambda cell, record: told.append(record))
+    assert message in told[1]["failed"]
+    assert not (tmp_path / "r.jsonl").exists()
+
+
+def test_svmlight_rows_are_as_wide_as_those_trained_on(tmp_path: Path) -> None:
+    (tmp_path / "train.svm").write_text("0 0:1 5:1\n1 1:1 9:2\n2 3:1\n")
+    (tmp_path / "test.svm").write_text("0 0:1 5:1\n1 1:1\n")
+    cells = bench.make_matrix(bench.Data("d", "train.svm", "test.svm"), ["DiSMEC"])
+    bench.run_matrix(cells, tmp_path / "results.jsonl", data_folder=tmp_path)
+    (record,) = bench.read_results(tmp_path / "results.jsonl")
+    assert (record["P@1"], record["n_features"], record["n_labels"]) == (100.0, 10, 3)
+
+
+def test_the_reason_of_a_rust_panic_is_its_first_lines() -> None:
+    log = "thread 'main' panicked at src/model.rs:7:\nno labels\nnote: run with `RUST_BACKTRACE=1`\n"
+    assert _reason(-6, log) == "ended by SIGABRT after: thread 'main' panicked at src/model.rs:7: no labels"
 
 
 def test_time_that_is_over_leaves_cells_for_the_next_run(matrix: Path, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ class Prepared:
         (X, Y), (X_test, Y_test) = _read(data, files)
         if data.max_rows:
             X, Y, X_test, Y_test = (matrix[: data.max_rows] for matrix in (X, Y, X_test, Y_test))
+        _check(data, X, Y, X_test, Y_test)
         if data.unit_rows:
             X, X_test = datasets.unit_rows(X), datasets.unit_rows(X_test)
         folder.mkdir(parents=True)
@@ -54,7 +55,20 @@ def _read(data: Data, files: Path) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
             )
     if train.name.removesuffix(".gz").endswith(TEXT_ENDINGS):
         return _vectors(datasets.read_text(train), datasets.read_text(test))
-    return datasets.read(train), datasets.read(test)
+    X, Y = datasets.read(train)
+    return (X, Y), datasets.read(test, n_features=X.shape[1], n_labels=Y.shape[1])
+
+
+def _check(data: Data, X: Any, Y: Any, X_test: Any, Y_test: Any) -> None:
+    """Refuse what no system could be measured on, or only some, and then on something else than the others."""
+    owner = f"bench: data {data.name!r}"
+    if Y.nnz == 0 or X_test.shape[0] == 0:
+        raise ValueError(f"{owner} needs labels to train on and rows to test on, got {Y.nnz} and {X_test.shape[0]}")
+    for what, train, test in (("features", X, X_test), ("labels", Y, Y_test)):
+        if train.shape[1] != test.shape[1]:
+            raise ValueError(
+                f"{owner}: train has {train.shape[1]} {what}, test has {test.shape[1]}; they must number the same ones"
+            )
 
 
 def _vectors(train: Any, test: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:

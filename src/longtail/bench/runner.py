@@ -179,6 +179,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _reason(code: int, log: str) -> str:
     lines = [line.strip() for line in log.splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        if " panicked at " in line:  # Rust tells the reason first, and then where and what else could be told
+            lines = [" ".join(lines[number : number + 2])]
+            break
     if code < 0:
         signals = {int(number): number.name for number in signal.Signals}
         return f"ended by {signals.get(-code, f'signal {-code}')}" + (f" after: {lines[-1]}" if lines else "")

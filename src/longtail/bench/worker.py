@@ -56,13 +56,17 @@ class Longtail(System):
     packages = ("longtail", "numpy", "scipy")
 
     def prepare(self, X: Any, Y: Any) -> None:
+        import numpy as np
+        import scipy.sparse as sp
+
         from longtail.baselines import Popularity
         from longtail.io import load, make_estimator, save
 
         self.make_estimator: Any = make_estimator
         self.save_model: Any = save
         self.load_model: Any = load
-        Popularity(n_jobs=1).fit(X[:2], Y[:2])  # imports what every fit imports
+        toy = np.eye(2, dtype=np.float32)  # not rows of the data: the first ones may have no label
+        Popularity(n_jobs=1).fit(sp.csr_matrix(toy) if sp.issparse(X) else toy, toy)  # imports what every fit imports
 
     def train(self, X: Any, Y: Any) -> None:
         params = dict(self.params)

@@ -37,7 +37,7 @@ def evaluate(model: Path, data: Path, propensity: str, unit_rows: bool, n_jobs: 
         begin = time.perf_counter()
         top = loaded.predict_top_k(texts, top_k=5)
     else:
-        X, Y = datasets.read(data)
+        X, Y = options.read_rows(data, loaded)
         estimator = loaded
         X = datasets.unit_rows(X) if unit_rows else X
         begin = time.perf_counter()

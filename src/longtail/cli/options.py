@@ -13,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from longtail._base import XMCClassifier
+    from longtail.datasets._csr import Csr
     from longtail.tagger import Tagger
     from longtail.text import TextVectorizer
 
@@ -69,6 +70,13 @@ def is_text(path: Path) -> bool:
 
     name = path.name.removesuffix(".gz")
     return path.is_file() and name.endswith(TEXT_ENDINGS)
+
+
+def read_rows(path: Path, model: XMCClassifier) -> tuple[Csr, Csr]:
+    """Read rows for a model: as wide as it was trained, where the format does not tell the width."""
+    from longtail import datasets
+
+    return datasets.read(path, n_features=model.n_features_in_, n_labels=model.n_labels_)
 
 
 def parse_params(pairs: tuple[str, ...]) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def _lines(
         raise ValueError(
             f"{data} holds texts, but this model ranks vectors; train on texts to get a model that takes them"
         )
-    X, _ = datasets.read(data)
+    X, _ = options.read_rows(data, model)
     for top in _ranked(model, X, top_k, on, unit_rows=unit_rows):
         for ids, row in zip(top.label_ids.tolist(), top.scores.tolist(), strict=True):
             found = [label_id for label_id in ids if label_id >= 0]

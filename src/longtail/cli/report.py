@@ -68,7 +68,7 @@ def report(
     if isinstance(loaded, Tagger):
         rows, labels = datasets.read_text(data)
     else:
-        rows, labels = datasets.read(data)
+        rows, labels = options.read_rows(data, loaded)
         rows = datasets.unit_rows(rows) if unit_rows else rows
     findings = reports.examine(
         loaded,

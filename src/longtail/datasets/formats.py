@@ -19,7 +19,9 @@ TEXT_ENDINGS = (".jsonl", ".csv", ".tsv", ".fasttext", ".ft", ".parquet")
 _KNOWN = ".txt (XMC), .svm (svmlight), both also .gz, .npz (a pair X… and Y…), or a CSR directory"
 
 
-def read(path: str | PathLike[str]) -> tuple[Csr, Csr]:
+def read(
+    path: str | PathLike[str], *, n_features: int | None = None, n_labels: int | None = None
+) -> tuple[Csr, Csr]:
     """Read a data set in the format that its name tells.
 
     Parameters
@@ -28,6 +30,9 @@ def read(path: str | PathLike[str]) -> tuple[Csr, Csr]:
         ``.txt`` and ``.txt.gz``: XMC text, see `read_xmc`; a name that ends in ``X_Xf.txt`` is read together with the
         ``X_Y.txt`` beside it. ``.svm``, ``.svmlight``, ``.libsvm`` (and ``.gz``): `read_svmlight`. ``X….npz``:
         `read_npz`. A directory: `read_csr_directory`.
+    n_features, n_labels : int, optional
+        At least so many columns where the format does not tell their number (svmlight): give those of the training set
+        for a test set, which may lack the last ones. Other formats tell it, and it stays as told.
 
     Returns
     -------
@@ -53,10 +58,18 @@ def read(path: str | PathLike[str]) -> tuple[Csr, Csr]:
     if suffix == ".txt":
         return read_xmc(path, _other_half(path))
     if suffix in _SVMLIGHT:
-        return read_svmlight(path)
+        return _widened(*read_svmlight(path), n_features or 0, n_labels or 0)
     if suffix == ".npz":
         return read_npz(path)
     raise _unknown(path, suffix)
+
+
+def _widened(X: Csr, Y: Csr, n_features: int, n_labels: int) -> tuple[Csr, Csr]:
+    """Add empty columns at the end; ids beyond the wanted number stay, for whoever knows what they mean."""
+    for matrix, n_columns in ((X, n_features), (Y, n_labels)):
+        if matrix.shape[1] < n_columns:
+            matrix.resize(matrix.shape[0], n_columns)
+    return X, Y
 
 
 def write(path: str | PathLike[str], X: Any, Y: Any, *, overwrite: bool = False) -> None:
