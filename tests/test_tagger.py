@@ -183,7 +183,7 @@ def test_a_new_fit_forgets_the_old_one(texts: list[str], tagger: lt.Tagger) -> N
         (lambda t: t.tag(["a"], threshold="high"), ValueError, "threshold must be None or a number or one of 'auto'"),
         (lambda t: t.tag(["a"], exclude="web"), TypeError, "exclude must be a list of label names, got the str 'web'"),
         (lambda t: t.explain("a", "tiger"), ValueError, "there is no label 'tiger'"),
-        (lambda t: t.fit(["a"], []), ValueError, "got 1 texts but 0 lists of labels"),
+        (lambda t: t.fit(["a"], []), ValueError, "got 1 text but 0 lists of labels"),
         (lambda t: t.fit(["a"], ["web"]), TypeError, "the labels of text 0 must be a list of str"),
         (lambda t: t.fit(["a"], [[]]), ValueError, "no text has a label"),
         (lambda t: t.calibrate(["a"], [["web"]], measure="f1"), ValueError, "measure must be one of"),

@@ -20,6 +20,7 @@ from longtail._ranges import Range
 from longtail._rules import Choice, Int, Rule
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
+from longtail._words import counted
 from longtail.execution import Executor, Run
 
 _FIRST_TOP_K = 32
@@ -127,7 +128,9 @@ class XMCClassifier(Estimator):
         check_magnitude(owner, X)
         labels = labels_from(owner, y, X.shape[0])
         if labels.Y.nnz == 0:
-            raise ValueError(f"{owner}: y must have a label in at least one row, got none in {X.shape[0]} rows")
+            raise ValueError(
+                f"{owner}: y must have a label in at least one row, got none in {counted(X.shape[0], 'row')}"
+            )
         _core.check_labels(labels.Y.shape[1], labels.Y.indptr, labels.Y.indices, "y")
         with Run(
             owner, resolve_n_jobs(self.n_jobs), executor=executor, checkpoint=checkpoint, progress=progress

@@ -17,6 +17,7 @@ from longtail._progress import Progress
 from longtail._rules import Choice, Int, Nothing, Real, check_value
 from longtail._topk import TopK
 from longtail._version import __version__
+from longtail._words import counted
 from longtail.calibration import Calibration, Measure, Method
 from longtail.dismec import DiSMEC
 from longtail.execution import Executor
@@ -124,7 +125,7 @@ class Tagger:
         X_or_texts = self._checked(texts)
         n_texts = len(X_or_texts) if isinstance(X_or_texts, list) else X_or_texts.shape[0]
         if n_texts != len(labels):
-            raise ValueError(f"Tagger: got {n_texts} texts but {len(labels)} lists of labels")
+            raise ValueError(f"Tagger: got {counted(n_texts, 'text')} but {counted(len(labels), 'list')} of labels")
         names, Y = encode_labels(labels)
         if not names:
             raise ValueError("Tagger: no text has a label; nothing to learn")

@@ -110,6 +110,9 @@ def test_predict_never_replaces_what_is_not_a_file(tmp_path: Path, model: Path, 
         (["train", "TRAIN", "-o", "m2", "-e", "Popularity", "-p", "n_jobs=0"], "n_jobs must be"),
         (["train", "TRAIN", "-o", "m2", "-e", "Popularity", "-p", "n_tres=3"], "has no parameter"),
         (["train", "BROKEN", "-o", "m2", "-e", "Popularity"], "line 2"),
+        (["train", "TRAIN", "-o", "m2", "-t", "max_ngram=2"], "--text-param is for texts, but"),
+        (["train", "TRAIN", "-o", "m2", "--block", "x"], "--block is for texts, but"),
+        (["train", "TRAIN", "-o", "m2", "--checkpoint", "TRAIN"], "checkpoint must be a directory, got the file"),
         (["predict", "MODEL", "TRAIN", "--top-k", "0"], "0 is not in the range"),
         (["predict", "EMPTY", "TRAIN"], "manifest"),
         (["evaluate", "MODEL", "WIDER"], "5 features"),
@@ -175,6 +178,41 @@ def test_usage_errors_are_one_line(arguments: list[str], message: str) -> None:
     assert answer.code == 2
     assert message in answer.stderr
     assert answer.stderr.count("\n") == 1
+
+
+def test_one_is_not_a_plural(tmp_path: Path) -> None:
+    data, model = tmp_path / "one.txt", tmp_path / "one.model"
+    data.write_text("1 1 1\n0 0:1\n")
+    assert "on 1 row, 1 feature and 1 label in" in longtail("train", data, "-o", model, "-e", "Popularity").stdout
+    measured = longtail("evaluate", model, data)
+    assert measured.stdout.endswith("in %, over 1 row and 1 label\n")
+    assert measured.stderr.startswith("1 row, ")
+    assert longtail("convert", data, tmp_path / "one.csr").stderr.startswith("1 row, 1 feature, 1 label: ")
+
+
+def test_parameters_may_be_spelt_as_in_python(tmp_path: Path, train_file: Path) -> None:
+    words = ("-e", "FastXML", "-p", "unit_rows=True", "-p", "split_top_k=None", "-p", "n_trees=1")
+    longtail("train", train_file, "-o", tmp_path / "m", *words)
+    lines = longtail("info", tmp_path / "m").stdout.splitlines()
+    assert "  unit_rows: True" in lines
+    assert not [line for line in lines if line.strip() in ("names:", "models:")]  # nothing below them
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict", "report"])
+def test_svmlight_rows_may_lack_the_last_features_and_labels(tmp_path: Path, command: str) -> None:
+    train, test, model = tmp_path / "train.svm", tmp_path / "test.svm", tmp_path / "m"
+    train.write_text("0 0:1 5:1\n1 1:1 9:2\n2 3:1\n")
+    test.write_text("0 0:1 5:1\n1 1:1\n")
+    longtail("train", train, "-o", model, "-e", "Popularity")
+    longtail(command, model, test, *(["-o", tmp_path / "report.html"] if command == "report" else []))
+
+
+def test_the_command_that_tune_prints_has_the_parameters_that_were_given(tmp_path: Path) -> None:
+    data = tmp_path / "two words.txt"
+    data.write_text("20 3 2\n" + "0 0:1\n1 1:1\n" * 10)
+    answer = longtail("tune", data, "-e", "FastXML", "-p", "n_trees=2", "-p", "split_loss=precision", "--n-trials", "2")
+    command = answer.stderr.splitlines()[-1]
+    assert command.startswith(f"longtail train '{data}' -o MODEL -e FastXML -p n_trees=2 -p split_loss=precision -p ")
 
 
 def test_an_estimator_in_lower_case_is_guessed(train_file: Path, tmp_path: Path) -> None:

@@ -108,10 +108,11 @@ def test_tune_prints_parameters_and_how_to_use_them(data: Path, tmp_path: Path) 
     ("arguments", "message"),
     [
         (["tag", "MODEL", "x", "--threshold", "high"], "neither a number nor 'auto'"),
+        (["tag", "MODEL", "x", "--threshold", "auto"], "is not calibrated: run longtail calibrate"),
         (["tag", "MODEL", "x", "--include", "tiger"], "there is no label 'tiger'"),
         (["explain", "MODEL", "x", "--label", "tiger"], "there is no label 'tiger'"),
         (["tag", "VECTORS", "x"], "ranks vectors, not texts"),
-        (["calibrate", "MODEL", "DATA", "--measure", "precision"], "floor must be given"),
+        (["calibrate", "MODEL", "DATA", "--measure", "precision"], "--floor is needed with --measure precision"),
         (["tune", "DATA", "-e", "Popularity"], "declares no ranges"),
         (["tune", "DATA", "-e", "Popularity", "-r", "random_state"], "--range takes NAME=LOW:HIGH"),
         (["tune", "DATA", "-e", "Popularity", "-r", "random_state=5:1"], "must go up"),

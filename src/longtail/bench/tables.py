@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from longtail._words import counted
 from longtail.bench.results import Summary, summarise
 
 _COLUMNS = {
@@ -91,7 +92,7 @@ def _sizes(rows: Sequence[Summary]) -> str:
         if "n_rows" in row.first:
             line = row.first
             return (
-                f"{line['n_rows']:,} rows to train on and {line['n_test_rows']:,} to test on, "
-                f"{line['n_features']:,} features, {line['n_labels']:,} labels.\n\n"
+                f"{counted(line['n_rows'], 'row')} to train on and {line['n_test_rows']:,} to test on, "
+                f"{counted(line['n_features'], 'feature')}, {counted(line['n_labels'], 'label')}.\n\n"
             )
     return ""

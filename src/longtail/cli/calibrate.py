@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 import click
 
+from longtail._words import counted
 from longtail.cli import options
 
 
@@ -37,6 +38,8 @@ def calibrate(
       longtail calibrate tags.model held_out.jsonl
       longtail tag tags.model "a small web server" --threshold auto
     """
+    if (measure == "precision") != (floor is not None):
+        raise click.UsageError("--floor is needed with --measure precision, and only then")
     import longtail
     from longtail import datasets
 
@@ -61,5 +64,5 @@ def calibrate(
     if as_json:
         click.echo(json.dumps(result))
         return
-    click.echo(f"calibrated on {len(texts):,} texts: expected calibration error {result['ece']:.4f}", err=True)
+    click.echo(f"calibrated on {counted(len(texts), 'text')}: expected calibration error {result['ece']:.4f}", err=True)
     click.echo(f"--threshold auto gives {result['labels_per_row']} labels a text", err=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from longtail._words import counted
 from longtail.cli import options
 
 
@@ -27,4 +28,7 @@ def convert(data: Path, output: Path, unit_rows: bool, overwrite: bool) -> None:
         raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another name")
     X, Y = datasets.read(data)
     datasets.write(output, datasets.unit_rows(X) if unit_rows else X, Y, overwrite=overwrite)
-    click.echo(f"{X.shape[0]:,} rows, {X.shape[1]:,} features, {Y.shape[1]:,} labels: {output}", err=True)
+    click.echo(
+        f"{counted(X.shape[0], 'row')}, {counted(X.shape[1], 'feature')}, {counted(Y.shape[1], 'label')}: {output}",
+        err=True,
+    )

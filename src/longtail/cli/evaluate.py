@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from longtail._words import counted
 from longtail.cli import options
 
 
@@ -54,5 +55,5 @@ def evaluate(model: Path, data: Path, propensity: str, unit_rows: bool, n_jobs: 
         return
     click.echo(str(result))
     if n_unknown:
-        click.echo(f"{n_unknown:,} labels of the data are unknown to the model and do not count", err=True)
-    click.echo(f"{Y.shape[0]:,} rows, {1000 * seconds / max(Y.shape[0], 1):.3f} ms a row", err=True)
+        click.echo(f"unknown to the model, so not counted: {counted(n_unknown, 'label')} of the data", err=True)
+    click.echo(f"{counted(Y.shape[0], 'row')}, {1000 * seconds / max(Y.shape[0], 1):.3f} ms a row", err=True)

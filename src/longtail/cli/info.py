@@ -40,6 +40,8 @@ def _lines(value: dict[str, Any], indent: str = "") -> list[str]:
     lines: list[str] = []
     for key, item in value.items():
         if isinstance(item, dict):
+            if not item:
+                continue
             lines += [f"{indent}{key}:", *_lines(item, indent + "  ")]
         else:
             lines.append(f"{indent}{key}: {item}")

@@ -44,6 +44,7 @@ overwrite_option = click.option("--overwrite", is_flag=True, help="Replace what 
 
 
 _BLOCK_TEXTS = 1024
+_PYTHON_WORDS = {"True": True, "False": False, "None": None}
 
 
 def _threshold(context: click.Context, parameter: click.Parameter, text: str | None) -> str | float | None:
@@ -91,7 +92,9 @@ def parse_params(pairs: tuple[str, ...]) -> dict[str, Any]:
 
 
 def parse_value(text: str) -> Any:
-    """Read a value as JSON if it is, otherwise as a word."""
+    """Read a value as JSON if it is, or as Python's True, False and None, which messages speak of; else as a word."""
+    if text in _PYTHON_WORDS:
+        return _PYTHON_WORDS[text]
     try:
         return json.loads(text)
     except ValueError:

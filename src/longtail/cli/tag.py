@@ -45,6 +45,8 @@ def tag(
       longtail tag tags.model --threshold auto --json < texts.txt
     """
     tagger = options.load_tagger(model, n_jobs)
+    if threshold == "auto" and tagger.calibration_ is None:
+        raise ValueError(f"{model} is not calibrated: run longtail calibrate {model} HELD_OUT_DATA first")
     choice: dict[str, Any] = {
         "top_k": top_k if top_k is not None or threshold is not None else 5,
         "threshold": threshold,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from longtail._words import counted
 from longtail.cli import options
 
 
@@ -59,6 +60,10 @@ def train(
     """
     if output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
+    if not options.is_text(data):
+        for option, given in (("--text-param", text_params), ("--block", blocked)):
+            if given:
+                raise click.UsageError(f"{option} is for texts, but {data} holds vectors")
     import longtail
     from longtail import datasets
     from longtail.io import make_estimator
@@ -100,6 +105,7 @@ def train(
         click.echo(json.dumps(result))
     else:
         click.echo(
-            f"{type(model).__name__} trained on {model.n_rows_:,} rows, {model.n_features_in_:,} features and "
-            f"{model.n_labels_:,} labels in {seconds:.1f} s; saved as {output} ({size_bytes / 1e6:.1f} MB)"
+            f"{type(model).__name__} trained on {counted(model.n_rows_, 'row')}, "
+            f"{counted(model.n_features_in_, 'feature')} and {counted(model.n_labels_, 'label')} in {seconds:.1f} s; "
+            f"saved as {output} ({size_bytes / 1e6:.1f} MB)"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -95,9 +96,11 @@ def tune(
     first = found.trials[0].score
     click.echo(f"{measure} {found.best_score:.2f} on held-out rows", nl=False, err=True)
     click.echo(f" ({first:.2f} with the parameters as given)" if first is not None else "", err=True)
-    words = " ".join(f"-p {name}={json.dumps(value)}" for name, value in found.best_params.items())
-    unit = " --unit-rows" if unit_rows else ""
-    click.echo(f"longtail train {data} -o MODEL -e {type(model).__name__}{unit} {words}", err=True)
+    words = ["longtail", "train", str(data), "-o", "MODEL", "-e", type(model).__name__]
+    words += ["--unit-rows"] if unit_rows else []
+    for name, value in (options.parse_params(params) | found.best_params).items():
+        words += ["-p", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    click.echo(shlex.join(words), err=True)
 
 
 def _result(found: Tuning) -> dict[str, Any]:

@@ -19,9 +19,7 @@ TEXT_ENDINGS = (".jsonl", ".csv", ".tsv", ".fasttext", ".ft", ".parquet")
 _KNOWN = ".txt (XMC), .svm (svmlight), both also .gz, .npz (a pair X… and Y…), or a CSR directory"
 
 
-def read(
-    path: str | PathLike[str], *, n_features: int | None = None, n_labels: int | None = None
-) -> tuple[Csr, Csr]:
+def read(path: str | PathLike[str], *, n_features: int | None = None, n_labels: int | None = None) -> tuple[Csr, Csr]:
     """Read a data set in the format that its name tells.
 
     Parameters

@@ -20,6 +20,8 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str], owner: str, fingerprint: dict[str, str]) -> None:
         self._path = Path(path)
+        if self._path.exists() and not self._path.is_dir():
+            raise NotADirectoryError(f"{owner}: checkpoint must be a directory, got the file {self._path}")
         self._path.mkdir(parents=True, exist_ok=True)
         self._claim(owner, fingerprint)
 

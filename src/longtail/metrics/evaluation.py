@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
+from longtail._words import counted
 from longtail.metrics import _inputs
 from longtail.metrics._counts import hamming, plain, scored, scored_hamming
 from longtail.metrics._inputs import LabelMatrix, Propensities, Rankings
@@ -50,7 +51,7 @@ class Evaluation(Mapping[str, float]):
         width = max(map(len, self.table))
         lines = [" " * width + "".join(f"{f'@{k}':>9}" for k in ks)]
         lines += [f"{name:<{width}}" + "".join(f"{values[k]:9.2f}" for k in ks) for name, values in self.table.items()]
-        return "\n".join([*lines, f"in %, over {self.n_rows:,} rows and {self.n_labels:,} labels"])
+        return "\n".join([*lines, f"in %, over {counted(self.n_rows, 'row')} and {counted(self.n_labels, 'label')}"])
 
     def __repr__(self) -> str:
         return f"Evaluation({self.to_dict()})"
