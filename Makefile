@@ -11,7 +11,7 @@ help:
 	@echo "make demo   build, train on the shipped sample, evaluate, tag a sentence"
 	@echo "make test   build and run every check: lint, types, layers, C++ tests, sanitizers, Python tests"
 	@echo "make build  build into $(VENV) (development install: Python edits need no rebuild)"
-	@echo "make bench  measure ours and the peers on the public data sets (hours; resumes)"
+	@echo "make bench  measure ours and the peers on the public data sets into build/bench (hours; resumes)"
 	@echo "make clean  remove $(VENV) and build/"
 
 $(VENV)/.ready: pyproject.toml
@@ -64,12 +64,14 @@ cpp-test asan: $(VENV)/.ready
 	$(BIN)/cmake --build build/$(if $(filter asan,$@),asan,tests)
 	$(BIN)/ctest --test-dir build/$(if $(filter asan,$@),asan,tests) --output-on-failure
 
-# Ours and the peers on the public data sets, in the order of benchmarks/matrix.toml; goes on where it was stopped.
-# Peers run in environments of their own below .venv-peers, or in PEERS_PYTHON's. BENCH takes further options, for
-# instance BENCH="--timeout-seconds 2100 -d Bibtex".
+# Ours and the peers on the public data sets, in the order of benchmarks/matrix.toml; goes on where it was stopped. It
+# measures everything anew, into build/bench, beside the results that the pages show: those are extended and rewritten
+# with RESULTS=benchmarks/results/systems.jsonl and make benchmark-docs. Peers run in environments of their own below
+# .venv-peers, or in PEERS_PYTHON's. BENCH takes further options, for instance BENCH="--timeout-seconds 2100 -d Bibtex".
 DATA ?= $(or $(LONGTAIL_DATA),../shared/data)
+RESULTS ?= build/bench/systems.jsonl
 bench: $(VENV)/.built
-	$(BIN)/longtail bench benchmarks/matrix.toml --results benchmarks/results/systems.jsonl --data-folder $(DATA) \
+	$(BIN)/longtail bench benchmarks/matrix.toml --results $(RESULTS) -o build/bench --data-folder $(DATA) \
 	    $(if $(PEERS_PYTHON),--peers-python $(PEERS_PYTHON),--peers-folder .venv-peers) $(BENCH)
 
 # docs/benchmarks.md, its plots and the README's table are written from benchmarks/results; a test tells when they are old.

@@ -112,7 +112,9 @@ data = ["gone"]
 systems = ["DiSMEC"]
 """
     )
-    answer = longtail("bench", path, "--results", results, "--peers-python", sys.executable)
+    answer = longtail("bench", path, "--results", results, "--peers-python", sys.executable, ok=False)
+    assert answer.code == 2
+    assert answer.stderr.endswith("longtail: 1 cell did not run: the data could not be read, see above\n")
     reasons = [record["failed"] for record in bench.read_results(results)]
     assert "cost must be" in reasons[0]
     assert "No module named 'omikuji'" in reasons[1]
@@ -121,7 +123,8 @@ systems = ["DiSMEC"]
     assert len(reasons) == 3  # data that is not there is no result
     assert "*not finished within 0.01 s*" in answer.stdout
     small = ("bench", path, "--results", results, "-d", "small")
-    assert longtail(*small).stderr == ""  # a failure is a result …
+    again = longtail(*small).stderr  # a failure is a result …
+    assert again == "failed in an earlier run and left out without --retry-failed: 3 cells\n"
     longtail(*small, "-s", "DiSMEC", "--retry-failed")  # … until asked again
     assert len(bench.read_results(results)) == 4
 
@@ -185,8 +188,45 @@ def test_the_reason_of_a_rust_panic_is_its_first_lines() -> None:
 
 def test_time_that_is_over_leaves_cells_for_the_next_run(matrix: Path, tmp_path: Path) -> None:
     answer = longtail("bench", matrix, "--results", tmp_path / "r.jsonl", "--timeout-seconds", "-1")
-    assert answer.stderr == "4 cells are left; run the same command again to go on\n"
+    assert answer.stderr == "left for the next run of the same command: 4 cells\n"
     assert answer.stdout == "No results yet.\n"
+
+
+def test_options_that_would_be_ignored_are_refused(matrix: Path, tmp_path: Path) -> None:
+    for words, message in (
+        ((matrix, "--threads", "2"), "--threads goes into the MATRIX"),
+        ((matrix, "--repetitions", "2"), "--repetitions goes into the MATRIX"),
+        ((matrix, "--limit-seconds", "9"), "--limit-seconds goes into the MATRIX"),
+        ((matrix, "--unit-rows"), "--unit-rows is for --train and --test"),
+        (("-d", "small"), "--data is for a MATRIX"),
+        ((matrix, "-s", "Popularity", "-s", "DiSMEC"), "-s must be one of Popularity, FastXML 2, got 'DiSMEC'"),
+        ((matrix, "-d", "large"), "-d must be one of small, got 'large'"),
+        ((matrix, "--peers-python", tmp_path), "is a directory"),
+        ((matrix, "-o", matrix), "is a file"),
+        (("--render", "--results", tmp_path / "gone.jsonl"), "gone.jsonl does not exist"),
+    ):
+        answer = longtail("bench", *words, ok=False)
+        assert answer.code == 2
+        assert message in answer.stderr
+
+
+def test_the_list_of_cells_is_there_for_machines(matrix: Path) -> None:
+    records = [json.loads(text) for text in longtail("bench", matrix, "--list", "--json").stdout.splitlines()]
+    assert [record["system"] for record in records] == ["Popularity", "FastXML 2"] * 2
+
+
+def test_rendering_shows_what_was_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text("".join(json.dumps(line(dataset=name)) + "\n" for name in ("toy", "other")))
+    assert "## other, 1 thread" in longtail("bench", "--render", "--results", path).stdout
+    assert "## other, 1 thread" not in longtail("bench", "--render", "--results", path, "-d", "toy").stdout
+
+
+def test_results_that_cannot_be_written_are_told_before_anything_runs(matrix: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    answer = longtail("bench", matrix, "--results", tmp_path / "file" / "results.jsonl", ok=False)
+    assert answer.code == 2
+    assert "run 1" not in answer.stderr
 
 
 def test_an_environment_that_cannot_be_made_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,13 +370,15 @@ def test_a_bench_that_is_ended_ends_its_worker(tmp_path: Path) -> None:
     worker.write_text(f"#!/bin/sh\necho $$ > {started}.part && mv {started}.part {started}\nexec sleep 600\n")
     worker.chmod(0o755)
     command = [sys.executable, "-m", "longtail", "bench", str(path), "--peers-python", str(worker)]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 60
         while not started.exists():
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.05)
         process.terminate()
+        assert process.stderr is not None
+        assert process.stderr.read().endswith(b"longtail: stopped; run the same command again to go on\n")
         assert process.wait(60) == 128 + signal.SIGTERM
     with pytest.raises(ProcessLookupError):
         os.kill(int(started.read_text()), 0)

@@ -7,7 +7,7 @@ rendered (`tables.py`, `plots.py`).
 
 from longtail.bench.environments import Environments
 from longtail.bench.matrix import Cell, Data, make_matrix, read_matrix
-from longtail.bench.plots import draw_plots
+from longtail.bench.plots import check_matplotlib, draw_plots
 from longtail.bench.results import read_results
 from longtail.bench.runner import run_matrix
 from longtail.bench.tables import render_tables
@@ -16,6 +16,7 @@ __all__ = [
     "Cell",
     "Data",
     "Environments",
+    "check_matplotlib",
     "draw_plots",
     "make_matrix",
     "read_matrix",

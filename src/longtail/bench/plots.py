@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,13 +27,18 @@ _OURS, _PEERS = "#0b6e4f", "#8a8a8a"
 _AGAINST = {"time": ("train_wall_seconds", "training, seconds"), "size": ("model_mb", "model, MB")}
 
 
+def check_matplotlib() -> None:
+    """Raise unless plots can be drawn."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError("plots need matplotlib: pip install 'longtail[report]'")
+
+
 def draw_plots(lines: list[dict[str, Any]], folder: Path) -> list[Path]:
     """Draw what the lines allow as SVG files and return their paths; needs matplotlib."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'longtail[report]'") from None
+    check_matplotlib()
+    import matplotlib
+    from matplotlib.figure import Figure
+
     single = [row for row in summarise(lines) if row.failed is None and row.first["threads"] == 1]
     sets = list(dict.fromkeys(str(row.first["dataset"]) for row in single))
     folder.mkdir(parents=True, exist_ok=True)

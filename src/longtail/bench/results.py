@@ -96,6 +96,15 @@ def append_result(path: Path, record: dict[str, Any]) -> None:
         file.write(json.dumps(record).encode() + b"\n")
 
 
+def check_writable(path: Path) -> None:
+    """Raise unless lines can be added: now, not after the first cell has run for an hour."""
+    existed = path.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.open("ab").close()
+    if not existed:
+        path.unlink()
+
+
 def summarise(lines: list[dict[str, Any]]) -> list[Summary]:
     """Sum up the repetitions of each (data set, system, threads), in the order in which they first occur.
 

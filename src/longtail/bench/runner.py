@@ -22,7 +22,7 @@ from longtail.bench.data import Prepared
 from longtail.bench.environments import Environments
 from longtail.bench.machine import describe_machine
 from longtail.bench.matrix import Cell, key_of
-from longtail.bench.results import append_result, read_results
+from longtail.bench.results import append_result, check_writable, read_results
 
 _WORKER = Path(__file__).with_name("worker.py")
 _TOP_K = 5
@@ -70,6 +70,8 @@ def run_matrix(
     done = {key_of(line) for line in stored if "failed" not in line}
     done |= set() if retry_failed else {key_of(line) for line in stored}
     todo = [cell for cell in cells if cell.key() not in done]
+    if todo:
+        check_writable(results)
     begin = time.monotonic()
     machine = describe_machine() if todo else {}
     with tempfile.TemporaryDirectory(prefix="longtail-bench-") as place:

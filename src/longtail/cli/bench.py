@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longtail._words import counted
 from longtail.cli import options
 
 if TYPE_CHECKING:
     from longtail.bench import Cell
+
+_GO_ON = "stopped; run the same command again to go on"
 
 
 @click.command()
@@ -25,8 +28,8 @@ if TYPE_CHECKING:
 @click.option("-s", "--system", "systems", multiple=True, metavar="NAME", help="Only these; may be repeated.")
 @click.option("-d", "--data", "datasets", multiple=True, metavar="NAME", help="Only these data sets of the matrix.")
 @click.option("--threads", multiple=True, type=click.IntRange(1), help="Without a matrix; may be repeated. Default 1.")
-@click.option("--repetitions", type=click.IntRange(1), default=1, show_default=True, help="Without a matrix.")
-@click.option("--limit-seconds", type=float, default=400, show_default=True, help="For one cell; without a matrix.")
+@click.option("--repetitions", type=click.IntRange(1), help="Without a matrix. Default 1.")
+@click.option("--limit-seconds", type=float, help="For one cell; without a matrix. Default 400.")
 @click.option(
     "--results",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -34,15 +37,24 @@ if TYPE_CHECKING:
     show_default=True,
     help="Lines are appended here; cells that have one are skipped.",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Directory for the tables and plots as files.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory for the tables and plots as files.",
+)
 @click.option(
     "--data-folder", type=click.Path(path_type=Path), help="Of relative files; default: $LONGTAIL_DATA or here."
 )
-@click.option("--peers-python", type=click.Path(exists=True, path_type=Path), help="An interpreter that has the peers.")
+@click.option(
+    "--peers-python",
+    type=click.Path(exists=True, dir_okay=False, executable=True, path_type=Path),
+    help="An interpreter that has the peers.",
+)
 @click.option("--peers-folder", type=click.Path(path_type=Path), help="Where peers' environments are made.")
 @click.option("--timeout-seconds", type=float, help="Begin no cell after this time; run again to go on.")
 @click.option("--retry-failed", is_flag=True, help="Run cells again that failed.")
-@click.option("--render", "only_render", is_flag=True, help="Run nothing; show what is stored.")
+@click.option("--render", "only_render", is_flag=True, help="Run nothing; show what is stored (of -s and -d).")
 @click.option("--list", "only_list", is_flag=True, help="Run nothing; list the cells.")
 @options.json_option
 def bench(
@@ -53,8 +65,8 @@ def bench(
     systems: tuple[str, ...],
     datasets: tuple[str, ...],
     threads: tuple[int, ...],
-    repetitions: int,
-    limit_seconds: float,
+    repetitions: int | None,
+    limit_seconds: float | None,
     results: Path,
     output: Path | None,
     data_folder: Path | None,
@@ -82,53 +94,115 @@ def bench(
 
     if (train is None) != (test is None) or (matrix is not None and train is not None):
         raise click.UsageError("give a MATRIX, or --train together with --test, or nothing for the shipped sample")
-    if not only_render:
+    if matrix is not None:
+        _refuse("goes into the MATRIX", threads=threads, repetitions=repetitions, limit_seconds=limit_seconds)
+    elif not only_render:
+        _refuse("is for a MATRIX", data=datasets)
+    if train is None:
+        _refuse("is for --train and --test", unit_rows=unit_rows)
+    if output is not None:
+        benches.check_matplotlib()  # now, not after hours of measuring
+    n_unread = 0
+    if only_render:
+        if not results.exists():
+            raise FileNotFoundError(f"{results} does not exist; --results names the file to render")
+    else:
         if matrix is not None:
-            cells = benches.read_matrix(matrix)
-            cells = [cell for cell in cells if not systems or cell.system.name in systems]
-            cells = [cell for cell in cells if not datasets or cell.data.name in datasets]
-            if not cells:
-                raise ValueError(f"{matrix} has no such cell; --list without -s and -d shows all")
+            cells = _chosen(benches.read_matrix(matrix), matrix, systems, datasets)
         else:
             data = benches.Data("sample", sample=True)
             if train is not None and test is not None:
                 data = benches.Data(train.name, str(train.resolve()), str(test.resolve()), unit_rows=unit_rows)
-            cells = benches.make_matrix(data, systems, threads or (1,), repetitions, limit_seconds)
+            limit = 400 if limit_seconds is None else limit_seconds
+            cells = benches.make_matrix(data, systems, threads or (1,), repetitions or 1, limit)
         if only_list:
             for cell in cells:
-                click.echo(_name(cell))
+                click.echo(json.dumps(cell.identity()) if as_json else _name(cell))
             return
-        before = signal.signal(signal.SIGTERM, _end)
-        try:
-            n_left = benches.run_matrix(
-                cells,
-                results,
-                data_folder=data_folder or Path(os.environ.get("LONGTAIL_DATA", "")),
-                environments=_environments(peers_python, peers_folder),
-                retry_failed=retry_failed,
-                timeout_seconds=timeout_seconds,
-                tell=_tell,
-            )
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        if n_left:
-            click.echo(f"{n_left} cells are left; run the same command again to go on", err=True)
+        n_unread = _run(
+            cells,
+            results,
+            data_folder=data_folder or Path(os.environ.get("LONGTAIL_DATA", "")),
+            environments=_environments(peers_python, peers_folder),
+            retry_failed=retry_failed,
+            timeout_seconds=timeout_seconds,
+        )
     lines = benches.read_results(results)
+    if only_render:
+        lines = [line for line in lines if not systems or line["system"] in systems]
+        lines = [line for line in lines if not datasets or line["dataset"] in datasets]
     tables = benches.render_tables(lines)
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         (output / "benchmarks.md").write_text(tables, encoding="utf-8")
-        for path in benches.draw_plots(lines, output):
+        for path in (output / "benchmarks.md", *benches.draw_plots(lines, output)):
             click.echo(str(path), err=True)
     if as_json:
         for line in lines:
             click.echo(json.dumps(line))
     else:
         click.echo(tables, nl=False)
+    if n_unread:
+        raise ValueError(f"{counted(n_unread, 'cell')} did not run: the data could not be read, see above")
+
+
+def _refuse(why: str, **given: object) -> None:
+    """Refuse options that would be ignored."""
+    for name, value in given.items():
+        if value:
+            raise click.UsageError(f"--{name.replace('_', '-')} {why}")
+
+
+def _chosen(cells: list[Cell], matrix: Path, systems: tuple[str, ...], datasets: tuple[str, ...]) -> list[Cell]:
+    """Pick the cells of the named systems and data sets; every name must have one."""
+    for option, names, known in (
+        ("-s", systems, dict.fromkeys(cell.system.name for cell in cells)),
+        ("-d", datasets, dict.fromkeys(cell.data.name for cell in cells)),
+    ):
+        for name in names:
+            if name not in known:
+                raise ValueError(f"{matrix}: {option} must be one of {', '.join(known)}, got {name!r}")
+    cells = [cell for cell in cells if not systems or cell.system.name in systems]
+    cells = [cell for cell in cells if not datasets or cell.data.name in datasets]
+    if not cells:
+        raise ValueError(f"{matrix} has no such cell; --list without -s and -d shows all")
+    return cells
+
+
+def _run(cells: list[Cell], results: Path, **options: Any) -> int:
+    """Run the cells and tell how it goes; returns how many had no data."""
+    from longtail.bench import read_results, run_matrix
+    from longtail.bench.matrix import key_of
+
+    n_unread = 0
+
+    def tell(cell: Cell, record: dict[str, Any] | None) -> None:
+        nonlocal n_unread
+        n_unread += record is not None and "machine" not in record
+        _tell(cell, record)
+
+    keys = {cell.key() for cell in cells}
+    failed = {key_of(line): "failed" in line for line in read_results(results)}
+    n_failed = sum(failed[key] for key in keys & failed.keys())
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        n_left = run_matrix(cells, results, tell=tell, **options)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_GO_ON) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if n_left:
+        click.echo(f"left for the next run of the same command: {counted(n_left, 'cell')}", err=True)
+    if n_failed and not options["retry_failed"]:
+        click.echo(
+            f"failed in an earlier run and left out without --retry-failed: {counted(n_failed, 'cell')}", err=True
+        )
+    return n_unread
 
 
 def _end(*_: object) -> None:
     """Leave through the finally clauses that end the running worker; it is in a session of its own."""
+    click.echo(f"\nlongtail: {_GO_ON}", err=True)
     sys.exit(128 + signal.SIGTERM)
 
 
