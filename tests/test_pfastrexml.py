@@ -117,6 +117,15 @@ def log_likelihood(centre: Floats, rows: Floats, observed: NDArray[np.bool_], p:
     return float(np.log(np.where(observed, chance, 1 - chance)).sum())
 
 
+@pytest.mark.parametrize(("name", "value"), [("alpha", 2), ("gamma", float("nan")), ("n_candidates", 0)])
+def test_what_is_changed_after_training_is_checked_in_prediction(name: str, value: float) -> None:
+    X, Y = topic_data(40)
+    model = lt.PfastreXML(n_trees=2, n_jobs=1).fit(X, Y)
+    setattr(model, name, value)
+    with pytest.raises(ValueError, match=f"PfastreXML: {name} must be"):
+        model.predict_top_k(X[:1])
+
+
 @pytest.mark.parametrize("gamma", [1.0, 4.0])
 def test_mle_centres_come_close_to_the_maximum_of_the_likelihood(gamma: float) -> None:
     X, Y = topic_data(120, n_labels=4)

@@ -39,3 +39,5 @@ def test_the_message_names_owner_rule_and_value() -> None:
         check_value("FastXML", "n_trees", 2.0, (Int(1),))
     with pytest.raises(ValueError, match=r"must be a number in \(0, 1\], got 0"):
         check_value("GBDTSparse", "shrinkage", 0, (Real(0, 1, above=True),))
+    with pytest.raises(ValueError, match=r"must be a finite number > 0, got inf"):
+        check_value("DiSMEC", "cost", math.inf, (Real(0, above=True),))

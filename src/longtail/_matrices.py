@@ -91,13 +91,23 @@ def labels_from(owner: str, y: Any, n_rows: int) -> Labels:
     if sp.issparse(y):
         labels = Labels(_indicator(owner, y), "sparse", np.dtype(y.dtype))
     else:
-        labels = _dense_labels(owner, np.asarray(y))
+        labels = _dense_labels(owner, _array(owner, y))
     if labels.Y.shape[0] != n_rows:
         raise ValueError(
             f"{owner}: X and y must have the same number of rows, "
             f"got inconsistent numbers {n_rows} and {labels.Y.shape[0]}"
         )
     return labels
+
+
+def _array(owner: str, y: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(y)
+    except ValueError:  # NumPy speaks of an inhomogeneous shape
+        raise ValueError(
+            f"{owner}: y must be 1-D classes or a 0/1 matrix, one column per label, got lists of different lengths; "
+            "make a matrix of lists of labels with scikit-learn's MultiLabelBinarizer, or use Tagger"
+        ) from None
 
 
 def _dense_labels(owner: str, y: NDArray[Any]) -> Labels:

@@ -128,7 +128,10 @@ def check_value(owner: str, name: str, value: object, rules: tuple[Rule, ...]) -
     """Raise unless one of the rules accepts the value."""
     if any(rule.accepts(value) for rule in rules):
         return
-    message = f"{owner}: {name} must be {' or '.join(rule.text for rule in rules)}, got {value!r}"
+    texts = [rule.text for rule in rules]
+    if isinstance(value, float) and not math.isfinite(value):
+        texts = [text.replace("a number", "a finite number") for text in texts]
+    message = f"{owner}: {name} must be {' or '.join(texts)}, got {value!r}"
     of_right_type = any(
         (isinstance(rule, Int) and _is_int(value))
         or (isinstance(rule, Real) and _is_real(value))

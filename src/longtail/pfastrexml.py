@@ -17,7 +17,7 @@ from longtail import _core
 from longtail._arrays import ArraySpec
 from longtail._contributions import Contributions
 from longtail._matrices import Matrix, canonical_csr
-from longtail._rules import Choice, Int, Real
+from longtail._rules import Choice, Int, Real, check_value
 from longtail.execution import Arrays, Params, Plan, Run, Shard
 from longtail.fastxml import FastXML, grow_one_tree, join_indptr, with_unit_rows
 from longtail.propensity import PropensityModel
@@ -173,6 +173,8 @@ class PfastreXML(PfastXML):
         self.centre_norms_ = np.concatenate([shard["squared_norms"] for shard in shards])
 
     def _tail(self) -> dict[str, object]:
+        for name in ("alpha", "gamma", "n_candidates"):  # these may be set on a fitted model
+            check_value(type(self).__name__, name, getattr(self, name), self._rules[name])
         return {
             "indptr": self.centre_indptr_,
             "indices": self.centre_indices_,

@@ -296,6 +296,10 @@ def test_clear_errors_for_wrong_calls(estimator: XMCClassifier, toy: Any) -> Non
         estimator.fit(X, Y * 2)
     with pytest.raises(ValueError, match=f"{name}: y must have a label in at least one row, got none in 60 rows"):
         estimator.fit(X, Y * 0)
+    with pytest.raises(
+        ValueError, match=f"{name}: y must be .*, got lists of different lengths; .*MultiLabelBinarizer"
+    ):
+        estimator.fit(X[:3], [[1, 2], [0], [1]])
     with pytest.raises(ValueError, match=f"{name}: Input X contains NaN; fill or drop"):
         estimator.fit(np.full((3, 2), np.nan), np.array([0, 1, 0]))
     with pytest.raises(ValueError, match=f"{name}: X must hold values within ±1e\\+14, got 1e\\+30; scale"):
