@@ -231,11 +231,13 @@ def test_results_that_cannot_be_written_are_told_before_anything_runs(matrix: Pa
 
 def test_an_environment_that_cannot_be_made_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longtail.bench.environments.REQUIREMENTS", {"omikuji": (("./no-such-package",),)})
-    environments = Environments(folder=tmp_path)
+    told: list[str] = []
+    environments = Environments(folder=tmp_path, tell=told.append)
     cells = bench.make_matrix(bench.Data("s", synthetic={"n_rows": 20}), ["parabel"])
     bench.run_matrix(cells, tmp_path / "r.jsonl", environments=environments)
     (record,) = bench.read_results(tmp_path / "r.jsonl")
     assert record["failed"].startswith("omikuji cannot be installed: ")
+    assert told == ["omikuji"]
 
 
 def test_tables_are_rendered_from_stored_lines() -> None:

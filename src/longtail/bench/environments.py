@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,11 +36,14 @@ class Environments:
         Where environments are made.
     python : Path or None
         An interpreter that has all peers; then none is made.
+    tell : callable
+        Gets the name of an environment before it is made, which takes minutes.
     """
 
     folder: Path = field(default_factory=default_folder)
     python: Path | None = None
     failures: dict[str, str] = field(default_factory=dict)
+    tell: Callable[[str], None] = lambda name: None
 
     def interpreter(self, name: str) -> Path:
         """Return the interpreter; raises RuntimeError with the reason when its library cannot be installed."""
@@ -50,6 +54,7 @@ class Environments:
         place = self.folder / name
         python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         if not (place / ".ready").exists():
+            self.tell(name)
             try:
                 self._install(name, place, python)
             except (OSError, subprocess.SubprocessError) as error:

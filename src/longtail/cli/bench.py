@@ -209,10 +209,14 @@ def _end(*_: object) -> None:
 def _environments(python: Path | None, folder: Path | None) -> Any:
     from longtail.bench import Environments
 
-    made = Environments(python=None if python is None else python.absolute())
+    made = Environments(python=None if python is None else python.absolute(), tell=_tell_making)
     if folder is not None:
         made.folder = folder.absolute()
     return made
+
+
+def _tell_making(name: str) -> None:
+    click.echo(f"making an environment with {name} … ", nl=False, err=True)
 
 
 def _name(cell: Cell) -> str:
