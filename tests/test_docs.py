@@ -52,6 +52,16 @@ def test_every_block_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.Monke
     assert '"labels":' in answers[-1].replace(" ", "")
 
 
+@pytest.mark.parametrize("page", ["dismec", "fastxml", "pfastrexml"])
+def test_every_python_block_of_an_algorithms_page_runs(page: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, f"{page}.md", "exec"), names)
+
+
 def test_benchmark_page_and_readme_table_come_from_the_results() -> None:
     script = ROOT / "scripts" / "write_benchmarks.py"
     done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
