@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import os
 import re
 import shutil
@@ -60,6 +62,28 @@ def test_every_python_block_of_an_algorithms_page_runs(page: str, tmp_path: Path
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, f"{page}.md", "exec"), names)
+
+
+def examples() -> list[str]:
+    """Name the modules whose docstrings show something."""
+    source = ROOT / "src"
+    paths = [path for path in sorted(source.rglob("*.py")) if ">>> " in path.read_text(encoding="utf-8")]
+    return [".".join(path.relative_to(source).with_suffix("").parts) for path in paths]
+
+
+@pytest.mark.parametrize("module", examples())
+def test_every_example_of_a_docstring_is_true(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = doctest.testmod(importlib.import_module(module))
+    assert done.attempted > 0
+    assert done.failed == 0
+
+
+@pytest.mark.parametrize("page", ["gbdt", "metrics"])
+def test_every_example_of_a_page_is_true(page: str) -> None:
+    done = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
+    assert done.attempted > 0
+    assert done.failed == 0
 
 
 def test_benchmark_page_and_readme_table_come_from_the_results() -> None:

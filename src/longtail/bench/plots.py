@@ -11,6 +11,7 @@ from longtail.bench.results import Summary, summarise
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 _STYLE: Any = {
     "svg.fonttype": "none",
@@ -55,6 +56,7 @@ def draw_plots(lines: list[dict[str, Any]], folder: Path) -> list[Path]:
         if series := scale_series(single):
             figure = Figure(figsize=(6.4, 4.0), layout="constrained")
             _time_over_labels(figure.add_subplot(), series)
+            figure.suptitle("synthetic data, one thread", fontsize=11)
             paths.append(folder / "time-labels.svg")
             figure.savefig(paths[-1], metadata={"Date": None})
     return paths
@@ -99,18 +101,19 @@ def _scatter(axes: Axes, rows: list[Summary], column: str, axis: str) -> None:
             arrowprops={"arrowstyle": "-", "color": colour, "alpha": 0.3, "linewidth": 0.6},
         )
     axes.set_ylim(least, greatest)
-    _log_axis(axes)
+    axes.set_xscale("log")
+    _plain_ticks(axes.xaxis)
     axes.set_xlabel(axis)
     axes.set_ylabel("P@1, %")
 
 
-def _log_axis(axes: Axes) -> None:
+def _plain_ticks(axis: Axis) -> None:
+    """Put plain numbers at 1, 2 and 5 times the powers of ten of a logarithmic axis."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _time_over_labels(axes: Axes, rows: list[Summary]) -> None:
@@ -123,8 +126,10 @@ def _time_over_labels(axes: Axes, rows: list[Summary]) -> None:
         axes.plot(
             [x for x, _ in points], [max(y, 1e-3) for _, y in points], style, markersize=4, label=mine[0].first["title"]
         )
-    _log_axis(axes)
+    axes.set_xscale("log")
     axes.set_yscale("log")
+    _plain_ticks(axes.xaxis)
+    _plain_ticks(axes.yaxis)
     axes.set_xlabel("labels")
     axes.set_ylabel("training, seconds")
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
