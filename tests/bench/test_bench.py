@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -355,6 +356,20 @@ def test_a_wrong_matrix_is_refused_in_one_line(matrix: Path, change: tuple[str, 
     assert answer.code == 2
     assert message in answer.stderr
     assert answer.stderr.count("\n") == 1
+
+
+def test_the_matrix_of_the_page_is_read_and_shows_every_key(tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs" / "bench.md").read_text(encoding="utf-8")
+    text = page.partition("```toml\n")[2].partition("```")[0]
+    (tmp_path / "matrix.toml").write_text(text, encoding="utf-8")
+    cells = bench.read_matrix(tmp_path / "matrix.toml")
+    assert cells[1].system.title == "FastXML, ten trees"
+    assert not cells[1].data.unit_rows
+    table = tomllib.loads(text)
+    shown = {key for entry in table["data"].values() for key in entry}
+    assert shown == set(bench.Data.__dataclass_fields__) - {"name"}
+    assert set(table["defaults"]) == {"threads", "repetitions", "limit_seconds", "warm_ups"}
+    assert all(f"`{name}`" in page for name in PEERS)
 
 
 def test_any_estimator_is_a_system() -> None:

@@ -80,10 +80,10 @@ def bench(
 ) -> None:
     """Measure systems side by side: accuracy, time, memory and model size.
 
-    MATRIX is a TOML file of data sets, systems and threads. Without it, all our systems run on --train and --test, or
-    on the shipped sample. Each cell runs in a process of its own, pinned to its CPUs. Peers run in virtual
-    environments that are made when first needed: parabel, bonsai, napkinxc-plt, napkinxc-ovr, pecos-xrlinear,
-    pecos-ovr, sklearn-ovr, xgboost.
+    MATRIX is a TOML file of data sets, systems and threads (see docs/bench.md). Without it, all our systems run on
+    --train and --test, or on the shipped sample. Each cell runs in a process of its own, pinned to its CPUs. Peers run
+    in virtual environments that are made when first needed: parabel, bonsai, napkinxc-plt, napkinxc-ovr,
+    pecos-xrlinear, pecos-ovr, sklearn-ovr, xgboost.
 
     \b
     Example:
