@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from longtail._rules import Bool, Choice, Int, Nothing, Real, Rule, check_value
+from longtail._rules import N_JOBS, Bool, Choice, Int, Nothing, Real, Rule, check_value
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,5 @@ def test_the_message_names_owner_rule_and_value() -> None:
         check_value("GBDTSparse", "shrinkage", 0, (Real(0, 1, above=True),))
     with pytest.raises(ValueError, match=r"must be a finite number > 0, got inf"):
         check_value("DiSMEC", "cost", math.inf, (Real(0, above=True),))
+    with pytest.raises(ValueError, match=r"n_jobs must be None or an int >= 1 or -1, got 0$"):
+        check_value("FastXML", "n_jobs", 0, N_JOBS)

@@ -31,6 +31,8 @@ class Int:
 
     @property
     def text(self) -> str:
+        if self.min is not None and self.min == self.max:
+            return str(self.min)
         return "an int" + _range_text(self.min, self.max, above=False)
 
     def accepts(self, value: object) -> bool:
