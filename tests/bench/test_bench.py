@@ -10,9 +10,11 @@ import sys
 import time
 import tomllib
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+import scipy.sparse as sp
 
 from longtail import bench
 from longtail.bench.environments import Environments
@@ -62,6 +64,7 @@ def test_a_matrix_runs_each_cell_and_resumes(matrix: Path, tmp_path: Path) -> No
         "small, Popularity, 1 thread, run 2",
     ]
     assert "| **Popularity** |" in first.stdout
+    assert "train 0.0 s" not in first.stderr  # as many digits as tell something
     assert (pages / "benchmarks.md").read_text() == first.stdout
     assert {path.name for path in pages.glob("*.svg")} == {"small-time.svg", "small-size.svg"}
     second = longtail("bench", matrix, "--results", results)
@@ -180,6 +183,14 @@ def test_svmlight_rows_are_as_wide_as_those_trained_on(tmp_path: Path) -> None:
     bench.run_matrix(cells, tmp_path / "results.jsonl", data_folder=tmp_path)
     (record,) = bench.read_results(tmp_path / "results.jsonl")
     assert (record["P@1"], record["n_features"], record["n_labels"]) == (100.0, 10, 3)
+
+
+def test_omikuji_gets_a_zero_for_a_row_without_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "omikuji", ModuleType("omikuji"))
+    X, Y = sp.csr_matrix([[0, 0], [0, 2.5]]), sp.csr_matrix([[0, 0], [1, 1]])
+    system = SYSTEMS["parabel"](1, tmp_path, {})
+    system.prepare(X, Y)
+    assert (tmp_path / "omikuji.txt").read_text() == "2 2 2\n 0:0\n0,1 1:2.5\n"
 
 
 def test_the_reason_of_a_rust_panic_is_its_first_lines() -> None:

@@ -100,7 +100,7 @@ class Parabel(System):
                 labels = ",".join(map(str, Y.indices[Y.indptr[row] : Y.indptr[row + 1]]))
                 span = slice(X.indptr[row], X.indptr[row + 1])
                 features = " ".join(f"{i}:{v:.9g}" for i, v in zip(X.indices[span], X.data[span], strict=True))
-                file.write(f"{labels} {features}\n")
+                file.write(f"{labels} {features or '0:0'}\n")  # it cannot read a row without features
 
     def train(self, X: Any, Y: Any) -> None:
         settings = self.omikuji.Model.default_hyper_param()

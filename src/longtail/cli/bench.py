@@ -225,13 +225,16 @@ def _name(cell: Cell) -> str:
 
 
 def _tell(cell: Cell, record: dict[str, Any] | None) -> None:
+    from longtail.bench.tables import number
+
     if record is None:
         click.echo(f"{_name(cell)} … ", nl=False, err=True)
     elif "failed" in record:
         click.echo(options.shortened(f"failed: {record['failed']}", 300), err=True)
     else:
+        train, predict = number(record["train_wall_seconds"], 3), number(record["predict_ms_per_row"], 2)
         click.echo(
-            f"train {record['train_wall_seconds']:.1f} s, predict {record['predict_ms_per_row']:.3f} ms/row, "
-            f"{record['model_mb']:.1f} MB, P@1 {record['P@1']:.2f}, PSP@1 {record['PSP@1']:.2f}",
+            f"train {train} s, predict {predict} ms/row, {number(record['model_mb'], 3)} MB, "
+            f"P@1 {record['P@1']:.2f}, PSP@1 {record['PSP@1']:.2f}",
             err=True,
         )
