@@ -191,6 +191,27 @@ def test_trees_are_balanced_and_report_their_leaves() -> None:
     assert 1 <= model.labels_per_leaf_ < 40
 
 
+def test_leaf_balance_is_the_depth_over_that_of_as_many_equal_leaves() -> None:
+    X, Y = topic_data(2000, n_labels=40)
+    model = lt.FastXML(n_trees=3, n_jobs=1).fit(X, Y)
+    ratios = []
+    for tree, root in enumerate(model.tree_roots_):
+        nodes, n_leaves = [int(root)], 0
+        while nodes:  # the left child follows its parent
+            node = nodes.pop()
+            right = int(model.right_child_[node])
+            n_leaves += right == 0
+            nodes += [node + 1, right] if right else []
+        ratios.append(model.tree_depths_[tree] / np.log2(n_leaves))
+    assert model.leaf_balance_ == pytest.approx(np.mean(ratios))
+    assert 1.0 <= model.leaf_balance_ < 1.1
+
+
+def test_leaf_balance_of_a_single_leaf_is_zero_depth() -> None:
+    model = lt.FastXML(n_trees=1, max_leaf_size=50, n_jobs=1).fit(np.eye(3, dtype=np.float32), np.eye(3))
+    assert model.leaf_balance_ == 0.0
+
+
 def test_rows_of_the_same_labels_end_in_one_leaf() -> None:
     X = sp.csr_array(np.random.default_rng(0).random((50, 10)).astype(np.float32))
     Y = sp.csr_array(np.tile([[1, 0, 1]], (50, 1)))

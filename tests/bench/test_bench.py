@@ -133,6 +133,17 @@ systems = ["DiSMEC"]
     assert len(bench.read_results(results)) == 4
 
 
+@pytest.mark.parametrize(("name", "reason"), [("KILL", "when memory runs out"), ("SEGV", "ended by SIGSEGV")])
+def test_a_killed_peer_is_shown_with_the_reason(tmp_path: Path, matrix: Path, name: str, reason: str) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\nkill -{name} $$\n")
+    python.chmod(0o755)
+    matrix.write_text(MATRIX.replace('"Popularity", "FastXML 2"', '"parabel"').replace("repetitions = 2", ""))
+    results = tmp_path / "results.jsonl"
+    longtail("bench", matrix, "--results", results, "--peers-python", python)
+    assert reason in bench.read_results(results)[0]["failed"]
+
+
 def test_ones_own_data_needs_no_matrix(tmp_path: Path) -> None:
     texts = tmp_path / "texts.jsonl"
     lines = ('{"text": "a web server", "labels": ["net"]}', '{"text": "a text editor", "labels": ["edit"]}')

@@ -185,6 +185,8 @@ def _reason(code: int, log: str) -> str:
         if " panicked at " in line:  # Rust tells the reason first, and then where and what else could be told
             lines = [" ".join(lines[number : number + 2])]
             break
+    if -code == signal.SIGKILL:  # not ours: a cell that takes too long has a reason of its own
+        return "killed by the system (SIGKILL), as it does when memory runs out"
     if code < 0:
         signals = {int(number): number.name for number in signal.Signals}
         return f"ended by {signals.get(-code, f'signal {-code}')}" + (f" after: {lines[-1]}" if lines else "")
