@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 
 import longtail as lt
 from longtail import _core
@@ -210,6 +211,32 @@ def test_leaf_balance_is_the_depth_over_that_of_as_many_equal_leaves() -> None:
 def test_leaf_balance_of_a_single_leaf_is_zero_depth() -> None:
     model = lt.FastXML(n_trees=1, max_leaf_size=50, n_jobs=1).fit(np.eye(3, dtype=np.float32), np.eye(3))
     assert model.leaf_balance_ == 0.0
+
+
+def test_statistics_need_a_fitted_model() -> None:
+    for name in ("balance_", "leaf_balance_", "labels_per_leaf_"):
+        with pytest.raises(NotFittedError, match="FastXML"):
+            getattr(lt.FastXML(), name)
+
+
+def test_what_is_set_after_fit_is_checked_where_it_is_used() -> None:
+    X, Y = topic_data(60)
+    model = lt.FastXML(n_trees=2, n_jobs=1).fit(X, Y)
+    model.max_leaf_size, model.tree_order = 0, "best"
+    with pytest.raises(ValueError, match="FastXML: max_leaf_size must be an int"):
+        _ = model.balance_
+    with pytest.raises(ValueError, match="FastXML: tree_order must be"):
+        model.predict_top_k(X, n_trees=1)
+
+
+def test_some_trees_rank_within_the_same_limits_as_all() -> None:
+    X, Y = topic_data(60, n_labels=8)
+    model = lt.FastXML(n_trees=2, n_jobs=1).fit(X, Y)
+    padded = model.predict_top_k(X, 12, n_trees=1)
+    assert padded.label_ids.shape == (60, 12)
+    assert (padded.label_ids[:, 8:] == -1).all()
+    with pytest.raises(ValueError, match="FastXML: top_k must be"):
+        model.predict_top_k(X, 2**31, n_trees=1)
 
 
 def test_rows_of_the_same_labels_end_in_one_leaf() -> None:

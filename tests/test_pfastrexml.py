@@ -229,3 +229,13 @@ def test_an_explanation_adds_up_to_the_score_and_names_the_labels_words(unit_row
         assert found.feature_ids[np.argmax(found.values)] // 3 == label_id
     absent = next(label_id for label_id in range(12) if label_id not in top.label_ids)
     assert contributions_of(model, x, absent).score == 0
+
+
+def test_a_checkpoint_of_centroids_serves_any_gamma(tmp_path: Path) -> None:
+    X, Y = np.eye(6, dtype=np.float32), np.eye(6)
+    lt.PfastreXML(n_trees=2, n_jobs=1, gamma=30).fit(X, Y, checkpoint=tmp_path / "run")
+    model = lt.PfastreXML(n_trees=2, n_jobs=1, gamma=5).fit(X, Y, checkpoint=tmp_path / "run")
+    assert model.gamma == 5
+    lt.PfastreXML(n_trees=2, n_jobs=1, tail="mle", gamma=30).fit(X, Y, checkpoint=tmp_path / "mle")
+    with pytest.raises(ValueError, match="checkpoint"):  # there gamma decides what is learned
+        lt.PfastreXML(n_trees=2, n_jobs=1, tail="mle", gamma=5).fit(X, Y, checkpoint=tmp_path / "mle")

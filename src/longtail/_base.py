@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, TypeGuard, get_args
 
@@ -153,9 +154,13 @@ class XMCClassifier(Estimator):
         TopK
             label_ids int32 (n_rows, top_k) and scores float32 (n_rows, top_k), best first.
         """
+        return self._checked_top_k(X, top_k, self._top_k)
+
+    def _checked_top_k(self, X: Any, top_k: int, rank: Callable[[Matrix, int], TopK]) -> TopK:
+        """Check X and top_k, rank, and pad to top_k columns."""
         self._check_fitted()
         _rules.check_value(type(self).__name__, "top_k", top_k, (_rules.Int(1, max(_MAX_TOP_K, self.n_labels_)),))
-        found = self._top_k(self._validated(X, reset=False), min(int(top_k), max(self.n_labels_, 1)))
+        found = rank(self._validated(X, reset=False), min(int(top_k), max(self.n_labels_, 1)))
         n_missing = int(top_k) - found.label_ids.shape[1]
         if n_missing == 0:
             return found

@@ -17,7 +17,7 @@ from longtail import _core
 from longtail._arrays import ArraySpec
 from longtail._contributions import Contributions
 from longtail._matrices import Matrix, canonical_csr
-from longtail._rules import Choice, Int, Real, check_value
+from longtail._rules import Choice, Int, Real
 from longtail.execution import Arrays, Params, Plan, Run, Shard
 from longtail.fastxml import FastXML, grow_one_tree, join_indptr, with_unit_rows
 from longtail.propensity import PropensityModel
@@ -153,7 +153,7 @@ class PfastreXML(PfastXML):
         }
         params = {
             "n_trees": int(self.n_trees),
-            "gamma": float(self.gamma),
+            "gamma": float(self.gamma) if self.tail == "mle" else 0.0,  # centroids can be resumed with another
             "max_steps": _MLE_STEPS if self.tail == "mle" else 0,
         }
         return replace(
@@ -174,7 +174,7 @@ class PfastreXML(PfastXML):
 
     def _tail(self) -> dict[str, object]:
         for name in ("alpha", "gamma", "n_candidates"):  # these may be set on a fitted model
-            check_value(type(self).__name__, name, getattr(self, name), self._rules[name])
+            self._check_now(name)
         return {
             "indptr": self.centre_indptr_,
             "indices": self.centre_indices_,
