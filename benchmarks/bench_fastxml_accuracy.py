@@ -53,17 +53,17 @@ def settings(dataset):
 def evaluate(system, params, seeds, data, propensity):
     """Train once per seed; give means, spread and tree statistics."""
     (X, Y), (X_test, Y_test) = data
-    found, balances, leaf_labels = [], [], []
+    found, statistics = [], []
     for seed in range(seeds):
         model = getattr(lt, system)(random_state=seed, **params).fit(X, Y)
         result = lt.metrics.evaluate(model.predict_top_k(X_test, 5), Y_test, propensity)
         found.append([result[name] for name in NAMES])
-        balances.append(model.balance_)
-        leaf_labels.append(model.labels_per_leaf_)
+        statistics.append([model.balance_, model.leaf_balance_, model.labels_per_leaf_])
     means, spread = np.mean(found, axis=0), np.ptp(found, axis=0)
     record = dict(zip(NAMES, means.round(2).tolist(), strict=True))
     record["spread"] = dict(zip(NAMES, spread.round(2).tolist(), strict=True))
-    return record | {"balance": round(np.mean(balances), 3), "labels_per_leaf": round(np.mean(leaf_labels), 2)}
+    names = ("balance", "leaf_balance", "labels_per_leaf")
+    return record | dict(zip(names, np.mean(statistics, axis=0).round(3).tolist(), strict=True))
 
 
 def main() -> None:
