@@ -29,6 +29,7 @@ _BLOCK_ROWS = 8192
 @options.top_k_option
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout.")
 @click.option("--unit-rows", is_flag=True, help="Scale every row of a matrix to length 1, as in training.")
+@click.option("--n-trees", type=click.IntRange(1), help="Use only so many trees of FastXML and its kin: faster.")
 @options.on_option
 @options.n_jobs_option
 @options.overwrite_option
@@ -39,6 +40,7 @@ def predict(
     top_k: int,
     output: Path | None,
     unit_rows: bool,
+    n_trees: int | None,
     on: str | None,
     n_jobs: int | None,
     overwrite: bool,
@@ -55,7 +57,9 @@ def predict(
     loaded = options.load_model(model, n_jobs)
     if output is not None and output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
-    lines = _lines(loaded, data, top_k, unit_rows=unit_rows, on=on, as_json=as_json)
+    if n_trees is not None:
+        _check_trees(loaded, n_trees, on)
+    lines = _lines(loaded, data, top_k, unit_rows=unit_rows, n_trees=n_trees, on=on, as_json=as_json)
     if output is None:
         _write(lines, nullcontext(sys.stdout))
         return
@@ -69,8 +73,19 @@ def predict(
         beside.unlink(missing_ok=True)
 
 
+def _check_trees(model: options.Model, n_trees: int, on: str | None) -> None:
+    from longtail.fastxml import FastXML
+
+    if not isinstance(model, FastXML):
+        raise ValueError(f"--n-trees is for FastXML, PfastXML and PfastreXML of vectors, not {type(model).__name__}")
+    if on is not None:
+        raise ValueError("--n-trees cannot be combined with --on; leave one of them out")
+    if n_trees > len(model.tree_roots_):
+        raise ValueError(f"--n-trees must be at most {len(model.tree_roots_)}, the trees of this model; got {n_trees}")
+
+
 def _lines(
-    model: options.Model, data: Path, top_k: int, *, unit_rows: bool, on: str | None, as_json: bool
+    model: options.Model, data: Path, top_k: int, *, unit_rows: bool, n_trees: int | None, on: str | None, as_json: bool
 ) -> Iterator[str]:
     from longtail import datasets
     from longtail.tagger import Tagger
@@ -87,7 +102,7 @@ def _lines(
             f"{data} holds texts, but this model ranks vectors; train on texts to get a model that takes them"
         )
     X, _ = options.read_rows(data, model)
-    for top in _ranked(model, X, top_k, on, unit_rows=unit_rows):
+    for top in _ranked(model, X, top_k, on, unit_rows=unit_rows, n_trees=n_trees):
         for ids, row in zip(top.label_ids.tolist(), top.scores.tolist(), strict=True):
             found = [label_id for label_id in ids if label_id >= 0]
             yield _line(found, row[: len(found)], "label_ids", as_json=as_json)
@@ -104,7 +119,9 @@ def _tagged(tagger: Tagger, texts: list[str], top_k: int, on: str | None) -> Ite
             yield [tag.label for tag in tags], [tag.score for tag in tags]
 
 
-def _ranked(model: XMCClassifier, X: sp.csr_array, top_k: int, on: str | None, *, unit_rows: bool) -> Iterator[TopK]:
+def _ranked(
+    model: XMCClassifier, X: sp.csr_array, top_k: int, on: str | None, *, unit_rows: bool, n_trees: int | None
+) -> Iterator[TopK]:
     from longtail import datasets
 
     if on is not None:
@@ -114,7 +131,8 @@ def _ranked(model: XMCClassifier, X: sp.csr_array, top_k: int, on: str | None, *
         return
     for begin in range(0, X.shape[0], _BLOCK_ROWS):
         block = X[begin : begin + _BLOCK_ROWS]
-        yield model.predict_top_k(datasets.unit_rows(block) if unit_rows else block, top_k)
+        chosen = {} if n_trees is None else {"n_trees": n_trees}
+        yield model.predict_top_k(datasets.unit_rows(block) if unit_rows else block, top_k, **chosen)
 
 
 def _line(labels: list[Any], scores: list[float], key: str, *, as_json: bool) -> str:
