@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from fastxml_data import SETS, describe, load
-from measure import emit, make_parser, measure
+from measure import emit, make_parser, measure_in_turn
 
 import longtail as lt
 
@@ -29,11 +29,12 @@ def main() -> None:
         X, Y = load(name, "train")
         X_test, Y_test = load(name, "test")
         unit_rows = name == "eurlex" and not options.raw_rows
-        for threads in options.threads:
-            model = getattr(lt, options.system)(n_trees=options.trees, n_jobs=threads, unit_rows=unit_rows)
+        make = functools.partial(getattr(lt, options.system), n_trees=options.trees, unit_rows=unit_rows)
+        models = [make(n_jobs=threads) for threads in options.threads]
+        times = measure_in_turn([functools.partial(model.fit, X, Y) for model in models], options.repeats)
+        for threads, model, seconds in zip(options.threads, models, times, strict=True):
             record = {"question": "training time", "system": options.system, "threads": threads, "unit_rows": unit_rows}
-            record |= {"n_trees": options.trees} | describe(name, X, Y)
-            record |= measure(functools.partial(model.fit, X, Y), options.repeats)
+            record |= {"n_trees": options.trees} | describe(name, X, Y) | seconds
             found = lt.metrics.evaluate(model.predict_top_k(X_test, 5), Y_test)
             record |= {f"P@{k}": round(found[f"P@{k}"], 2) for k in (1, 3, 5)}
             with tempfile.TemporaryDirectory() as folder:

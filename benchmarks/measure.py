@@ -15,7 +15,7 @@ import platform
 import resource
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -41,17 +41,30 @@ def measure(fn: Callable[[], object], repeats: int = 5, *, warm_ups: int = 0) ->
     CPU seconds are user and system time of all threads and of finished child processes. `warm_ups` calls go before
     and are not timed: use one where the first call pays for imports or page faults that are not the question.
     """
+    return measure_in_turn([fn], repeats, warm_ups=warm_ups)[0]
+
+
+def measure_in_turn(
+    fns: Sequence[Callable[[], object]], repeats: int = 5, *, warm_ups: int = 0
+) -> list[dict[str, float]]:
+    """Measure each of `fns` as `measure` does, one call of each in turn: a ratio of two is then safe from a drifting clock."""
     if repeats < 1:
         raise ValueError(f"measure: repeats must be an int >= 1, got {repeats!r}")
-    for _ in range(warm_ups):
-        fn()
-    wall, cpu = [], []
+    for fn in fns:
+        for _ in range(warm_ups):
+            fn()
+    wall: list[list[float]] = [[] for _ in fns]
+    cpu: list[list[float]] = [[] for _ in fns]
     for _ in range(repeats):
-        cpu_before, wall_before = _cpu_seconds(), time.perf_counter()
-        fn()
-        wall.append(time.perf_counter() - wall_before)
-        cpu.append(_cpu_seconds() - cpu_before)
-    return {"repeats": repeats} | _spread("wall_seconds", wall) | _spread("cpu_seconds", cpu)
+        for at, fn in enumerate(fns):
+            cpu_before, wall_before = _cpu_seconds(), time.perf_counter()
+            fn()
+            wall[at].append(time.perf_counter() - wall_before)
+            cpu[at].append(_cpu_seconds() - cpu_before)
+    return [
+        {"repeats": repeats} | _spread("wall_seconds", walls) | _spread("cpu_seconds", cpus)
+        for walls, cpus in zip(wall, cpu, strict=True)
+    ]
 
 
 def peak_memory(fn: Callable[..., object], setup: Callable[[], Any] | None = None) -> dict[str, int]:
