@@ -47,7 +47,7 @@ def measure(fn: Callable[[], object], repeats: int = 5, *, warm_ups: int = 0) ->
 def measure_in_turn(
     fns: Sequence[Callable[[], object]], repeats: int = 5, *, warm_ups: int = 0
 ) -> list[dict[str, float]]:
-    """Measure each of `fns` as `measure` does, one call of each in turn: a ratio of two is then safe from a drifting clock."""
+    """Measure each of `fns` as `measure` does, a call of each in turn: ratios are then safe from a drifting clock."""
     if repeats < 1:
         raise ValueError(f"measure: repeats must be an int >= 1, got {repeats!r}")
     for fn in fns:
