@@ -20,7 +20,7 @@ NAMES = ("P@1", "P@3", "P@5")
 TRAINING_SHARE = 0.75
 
 
-def halves(X, Y, seed):
+def split_rows(X, Y, seed):
     """Part the rows at random into those to train on and those to judge by."""
     order = np.random.default_rng(seed).permutation(X.shape[0])
     cut = int(TRAINING_SHARE * len(order))
@@ -32,7 +32,7 @@ def judge(params, options, X, Y):
     """Train one model per split and seed; give its precisions, a line each, and the CPU seconds of a fit."""
     found, seconds = [], []
     for split in range(options.splits):
-        X_train, Y_train, X_held_out, Y_held_out = halves(X, Y, seed=100 + split)
+        X_train, Y_train, X_held_out, Y_held_out = split_rows(X, Y, seed=100 + split)
         for seed in range(options.seeds):
             before = time.process_time()
             model = getattr(lt, options.system)(n_jobs=1, random_state=seed, **params).fit(X_train, Y_train)

@@ -24,20 +24,18 @@ HEAD = """# Benchmarks
 
 Ours (bold) and the peers, each in a process of its own, pinned to as many cores as it has threads, alone on the
 machine but for three slow cells that shared it (one-vs-rest of scikit-learn and napkinXC on EURLex-4K, XGBoost on
-Mediamill: their times can be some tenths too high); `make bench` runs it all again, `benchmarks/matrix.toml` says what.
-Parameters are the
-defaults, except: Parabel and Bonsai three trees, Bonsai `collapse_every_n_layers=5`; PECOS one-vs-rest drops weights
-under 0.01; XGBoost 30 rounds of multi-output trees. Rows have length 1, except on Mediamill and where a table says that
-a system got them as they are; which of the two a system gets on Bibtex, Delicious and Mediamill was settled after
-trying both with some of our systems on the test rows, so the choice is not blind.
-All go through the same clock: data is in memory when training
-begins, libraries are imported, prediction is timed on the model as loaded from its files. Times are wall seconds, the
-median of the runs with the least and greatest in brackets. "one row" is a call with a single row; Omikuji has no other.
-"peak" is the largest resident memory of the process until training ended, with the data. Model sizes are those of the
-files. P, nDCG, PSP (propensity-scored precision, A = 0.55, B = 1.5) and coverage are computed by the same code for all,
-in %; every test row counts, also those without labels. Published figures (in italics) were not measured here, and the
-splits of Bibtex, Delicious and Mediamill differ from the repository's random ones: differences of a point mean nothing
-there.
+Mediamill: alone they would be faster); `make bench` runs it all again, `benchmarks/matrix.toml` says what. Parameters
+are the defaults, except: Parabel and Bonsai three trees, Bonsai `collapse_every_n_layers=5`; PECOS one-vs-rest drops
+weights under 0.01; XGBoost 30 rounds of multi-output trees. Rows have length 1, except on Mediamill and where a table
+says that a system got them as they are; which of the two a system gets on Bibtex, Delicious and Mediamill was settled
+after trying both with some of our systems on the test rows, so the choice is not blind. All go through the same
+clock: data is in memory when training begins, libraries are imported, prediction is timed on the model as loaded from
+its files. Times are wall seconds, the median of the runs with the least and greatest in brackets. "one row" is a call
+with a single row; Omikuji has no other. "peak" is the largest resident memory of the process until training ended,
+with the data. Model sizes are those of the files. P, nDCG, PSP (propensity-scored precision, A = 0.55, B = 1.5) and
+coverage are computed by the same code for all, in %; every test row counts, also those without labels. Published
+figures (in italics) were not measured here, and the splits of Bibtex, Delicious and Mediamill differ from the
+repository's random ones: differences of a point mean nothing there.
 """
 
 

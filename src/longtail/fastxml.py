@@ -92,7 +92,7 @@ class FastXML(XMCClassifier):
         Value of the constant feature; 0 leaves it out.
     max_newton, max_passes : int, default 10
         At most so many quadratic models of the logistic loss, and coordinate passes over each. On sparse rows one pass
-        ranks as well and is up to a third faster; dense features need more.
+        ranks as well and is up to a fifth faster; dense features need more.
     solver_tolerance : float, default 0.01
         The solver stops when its optimality violation has fallen to this share of the first one.
     unit_rows : bool, default False

@@ -58,7 +58,7 @@ def predict(
     if output is not None and output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
     if n_trees is not None:
-        _check_trees(loaded, n_trees, on)
+        _check_trees(loaded, on)
     lines = _lines(loaded, data, top_k, unit_rows=unit_rows, n_trees=n_trees, on=on, as_json=as_json)
     if output is None:
         _write(lines, nullcontext(sys.stdout))
@@ -73,15 +73,13 @@ def predict(
         beside.unlink(missing_ok=True)
 
 
-def _check_trees(model: options.Model, n_trees: int, on: str | None) -> None:
+def _check_trees(model: options.Model, on: str | None) -> None:
     from longtail.fastxml import FastXML
 
     if not isinstance(model, FastXML):
         raise ValueError(f"--n-trees is for FastXML, PfastXML and PfastreXML of vectors, not {type(model).__name__}")
     if on is not None:
         raise ValueError("--n-trees cannot be combined with --on; leave one of them out")
-    if n_trees > len(model.tree_roots_):
-        raise ValueError(f"--n-trees must be at most {len(model.tree_roots_)}, the trees of this model; got {n_trees}")
 
 
 def _lines(
