@@ -10,7 +10,7 @@ from measure import emit, make_parser, measure
 
 import longtail as lt
 from longtail import _core
-from longtail._projection import project
+from longtail.gbdt.projection import project
 
 
 def main() -> None:

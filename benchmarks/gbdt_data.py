@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import longtail as lt
 from longtail import _core
-from longtail._projection import leml_projection, pca_projection, random_projection
+from longtail.gbdt.projection import leml_projection, pca_projection, random_projection
 
 # The settings of the paper's section 5. It leaves shrinkage and the number of trees open: those are ours.
 PAPER = {"leaf_top_k": 20, "max_depth": 10, "min_leaf_size": 100, "l2": 5.0, "threshold_step": 0.05}

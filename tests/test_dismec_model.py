@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import longtail as lt
 from longtail.dismec import training
 from longtail.dismec.index import merge_shards
-from longtail.dismec.label_tree import label_tree
+from longtail.dismec.similar_labels import label_tree
 from tests.dismec_twin import random_problem
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import longtail as lt
-from longtail._forest import vote
-from longtail._paths import LinearForest, sum_linear_paths, sum_paths
+from longtail.fastxml.paths import LinearForest, sum_linear_paths
+from longtail.gbdt.forest import vote
+from longtail.gbdt.paths import sum_paths
 from tests.word_counter import WordCounter
 
 TEXTS = ["a web server", "a web browser", "mail server", "chess puzzle"]

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 import longtail as lt
 from longtail import _core
-from longtail._blocks import BlockWorker, cut_columns, grow_together
-from longtail._forest import Forest
 from longtail._matrices import canonical_csr
+from longtail.gbdt.column_blocks import BlockWorker, cut_columns, grow_together
+from longtail.gbdt.forest import Forest
 
 
 def clusters(n_rows: int = 600, n_labels: int = 12, seed: int = 0) -> tuple[np.ndarray, sp.csr_array]:
@@ -264,7 +264,7 @@ def test_sparse_and_dense_rows_without_projection_give_the_same_trees() -> None:
 def test_pca_finds_the_axes_that_numpy_finds() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 12)) @ np.diag(2.0 ** -np.arange(12)) + 3
-    from longtail._projection import pca_projection
+    from longtail.gbdt.projection import pca_projection
 
     found = pca_projection(X.astype(np.float32), 4, 0, 1, _core.Control())
     _, _, expected = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)

@@ -9,8 +9,8 @@ def test_loading_and_tagging_do_not_import_scikit_learn(tmp_path):
     program = """
 import sys
 import longtail as lt
-from longtail.tagger import Tagger
-from longtail.io import load
+from longtail.tagging import Tagger
+from longtail.saving import load
 assert not [name for name in ("sklearn", "pandas", "matplotlib") if name in sys.modules]
 """
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import longtail as lt
-from longtail.explain import contributions_of
+from longtail.tagging.explanations import contributions_of
 from tests.test_fastxml import topic_data
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
 
-from longtail.text import _END_OF_CLASSES, TextVectorizer
+from longtail.tagging.vectorizer import _END_OF_CLASSES, TextVectorizer
 
 TEXTS = [
     "A small web server, with TLS",

@@ -10,12 +10,12 @@ import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._arrays import ArraySpec
+from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._matrices import Matrix
 from longtail._topk import TopK
 from longtail.execution import Run
-from longtail.io import registry
+from longtail.saving import registry
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -3,12 +3,12 @@
 // One register function per folder of the core, each in its bind_<folder>.cpp.
 namespace longtail::bindings {
 void bind_base(nanobind::module_& m);
-void bind_text(nanobind::module_& m);
+void bind_xmc_text(nanobind::module_& m);
 void bind_linear(nanobind::module_& m);
 void bind_metrics(nanobind::module_& m);
-void bind_text_features(nanobind::module_& m);
-void bind_boost(nanobind::module_& m);
-void bind_tree(nanobind::module_& m);
+void bind_vectorizer(nanobind::module_& m);
+void bind_gbdt(nanobind::module_& m);
+void bind_fastxml(nanobind::module_& m);
 }  // namespace longtail::bindings
 
 #define LONGTAIL_NB_MODULE(name, variable) NB_MODULE(name, variable)
@@ -19,10 +19,10 @@ LONGTAIL_NB_MODULE(LONGTAIL_MODULE, m) {
     nanobind::set_leak_warnings(false);
 #endif
     longtail::bindings::bind_base(m);
-    longtail::bindings::bind_text(m);
+    longtail::bindings::bind_xmc_text(m);
     longtail::bindings::bind_linear(m);
     longtail::bindings::bind_metrics(m);
-    longtail::bindings::bind_text_features(m);
-    longtail::bindings::bind_boost(m);
-    longtail::bindings::bind_tree(m);
+    longtail::bindings::bind_vectorizer(m);
+    longtail::bindings::bind_gbdt(m);
+    longtail::bindings::bind_fastxml(m);
 }

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "text/numbers.hpp"
+#include "xmc_text/numbers.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace longtail;

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/views.hpp"
-#include "text/reader.hpp"
-#include "text/writer.hpp"
+#include "xmc_text/reader.hpp"
+#include "xmc_text/writer.hpp"
 
 namespace longtail::fuzz {
 

@@ -14,39 +14,36 @@ if TYPE_CHECKING:
     from longtail.calibration import Calibration
     from longtail.dismec import DiSMEC
     from longtail.execution import RayExecutor, Stopped, TaskLost
-    from longtail.explain import Explanation
-    from longtail.fastxml import FastXML
+    from longtail.fastxml import FastXML, PfastreXML, PfastXML
     from longtail.gbdt import GBDTSparse
-    from longtail.io import describe, load, save
-    from longtail.pfastrexml import PfastreXML, PfastXML
-    from longtail.tagger import Tag, Tagger
-    from longtail.text import TextVectorizer
+    from longtail.saving import describe, load, save
+    from longtail.tagging import Explanation, Tag, Tagger, TextVectorizer
     from longtail.tuning import tune
 
 # Public names are imported when first used, so that `longtail --help` does not pay for scikit-learn.
 _HOMES = {
     "Calibration": "longtail.calibration",
     "DiSMEC": "longtail.dismec",
-    "Explanation": "longtail.explain",
+    "Explanation": "longtail.tagging",
     "GBDTSparse": "longtail.gbdt",
     "LEML": "longtail.baselines",
     "FastXML": "longtail.fastxml",
-    "PfastXML": "longtail.pfastrexml",
-    "PfastreXML": "longtail.pfastrexml",
+    "PfastXML": "longtail.fastxml",
+    "PfastreXML": "longtail.fastxml",
     "Popularity": "longtail.baselines",
     "RayExecutor": "longtail.execution",
     "Stopped": "longtail.execution",
-    "Tag": "longtail.tagger",
-    "Tagger": "longtail.tagger",
+    "Tag": "longtail.tagging",
+    "Tagger": "longtail.tagging",
     "TaskLost": "longtail.execution",
-    "TextVectorizer": "longtail.text",
+    "TextVectorizer": "longtail.tagging",
     "TopK": "longtail._topk",
     "datasets": "",
-    "describe": "longtail.io",
-    "load": "longtail.io",
+    "describe": "longtail.saving",
+    "load": "longtail.saving",
     "metrics": "",
     "propensity": "",
-    "save": "longtail.io",
+    "save": "longtail.saving",
     "tune": "longtail.tuning",
 }
 

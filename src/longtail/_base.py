@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core, _rules
-from longtail._arrays import ArraySpec
+from longtail._array_files import ArraySpec
 from longtail._contributions import Contributions
 from longtail._estimator import Estimator
 from longtail._matrices import Labels, Matrix, YKind, canonical_csr, check_magnitude, labels_from, without_stored_zeros

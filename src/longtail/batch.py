@@ -20,7 +20,7 @@ from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.datasets import unit_rows as scale_to_unit_rows
 from longtail.execution import Array, Arrays, Executor, Params, Plan, Run, Scalar, Shard
-from longtail.tagger import Tagger
+from longtail.tagging import Tagger
 
 _BLOCK_ROWS = 8192
 # Every block is a few objects on the cluster: of very many rows the blocks grow, not their number.

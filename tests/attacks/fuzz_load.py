@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 
 import longtail as lt
-from longtail._arrays.specs import DTYPES
-from longtail.io.registry import HOMES, Home
+from longtail._array_files.specs import DTYPES
+from longtail.saving.registry import HOMES, Home
 from tests.contract.estimators import ESTIMATORS
-from tests.io.toy_tree import ToyTree
 from tests.models.make import make_labels, make_rows
+from tests.saving.toy_tree import ToyTree
 
 Files = dict[str, bytes]
 _HANG_SECONDS = 300
@@ -226,7 +226,7 @@ def load_and_use(path: Path, question: Any, rng: random.Random) -> str:
 
 def fuzz(n_executions: int, seed: int = 0, first: int = 0, *, report: bool = False) -> collections.Counter[str]:
     """Run the executions and count what came out; anything but the allowed errors is raised with its number."""
-    HOMES["ToyTree"] = Home("tests.io.toy_tree", "estimator")
+    HOMES["ToyTree"] = Home("tests.saving.toy_tree", "estimator")
     models = make_models()
     counts: collections.Counter[str] = collections.Counter()
     try:

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import longtail as lt
-from longtail._arrays import publish
+from longtail._array_files import publish
 
 _N_LABELS = 5_000
 _FILE_EVENTS = ("open", "os.", "shutil.", "fcntl.", "ctypes.dlsym")

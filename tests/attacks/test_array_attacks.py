@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from longtail._arrays import ArraySpec, read_arrays, read_directory, write_arrays
-from longtail._arrays.npy import write_header
-from longtail._arrays.strict_json import parse_json
+from longtail._array_files import ArraySpec, read_arrays, read_directory, write_arrays
+from longtail._array_files.npy import write_header
+from longtail._array_files.strict_json import parse_json
 
 ARRAYS = {
     "weights_": np.linspace(-1, 1, 6, dtype=np.float32),

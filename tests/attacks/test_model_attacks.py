@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import longtail as lt
-from longtail._arrays import write_arrays
-from tests.io.toy_tree import ToyTree, register
+from longtail._array_files import write_arrays
+from tests.saving.toy_tree import ToyTree, register
 
 Attack = Callable[[Path], object]
 X = np.eye(6, dtype=np.float32)

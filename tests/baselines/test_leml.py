@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import longtail as lt
 from longtail import _core
-from longtail._projection import leml_projection
+from longtail.gbdt.projection import leml_projection
 
 
 def problem(seed: int = 0) -> tuple[np.ndarray, sp.csr_array]:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import longtail as lt
-from longtail.io.upgrades import FORMAT
+from longtail.saving.upgrades import FORMAT
 
 HERE = Path(__file__).parent
 TOP_K = 4

@@ -10,16 +10,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _core
-from longtail._arrays import ArraySpec
+from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._matrices import Matrix
-from longtail._projection import Factors, leml_projection, project
 from longtail._ranges import Between, Range
 from longtail._rules import Int, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.execution import Run, fingerprint
+from longtail.gbdt.projection import Factors, leml_projection, project
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

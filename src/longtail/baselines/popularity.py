@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _core
-from longtail._arrays import ArraySpec
+from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._matrices import Matrix
 from longtail._topk import TopK

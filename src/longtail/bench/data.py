@@ -12,7 +12,7 @@ from longtail import datasets
 from longtail.baselines import Popularity
 from longtail.bench.matrix import Data
 from longtail.datasets.formats import TEXT_ENDINGS
-from longtail.tagger import Tagger
+from longtail.tagging import Tagger
 
 
 class Prepared:

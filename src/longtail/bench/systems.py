@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass, field
 from typing import Any
 
-from longtail.io.registry import HOMES, check_names
+from longtail.saving.registry import HOMES, check_names
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Longtail(System):
         import scipy.sparse as sp
 
         from longtail.baselines import Popularity
-        from longtail.io import load, make_estimator, save
+        from longtail.saving import load, make_estimator, save
 
         self.make_estimator: Any = make_estimator
         self.save_model: Any = save

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._arrays import ArraySpec
+from longtail._array_files import ArraySpec
 from longtail._rules import Choice, Int, Nothing, Real, Rule, check_params
 from longtail._topk import TopK
 from longtail.calibration.curves import Curve, fit_isotonic, fit_platt, sigmoid

@@ -27,7 +27,7 @@ def evaluate(model: Path, data: Path, propensity: str, unit_rows: bool, n_jobs: 
     """
     from longtail import datasets, metrics
     from longtail import propensity as propensities
-    from longtail.tagger import Tagger
+    from longtail.tagging import Tagger
 
     loaded = options.load_model(model, n_jobs)
     n_unknown = 0

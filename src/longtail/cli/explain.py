@@ -12,7 +12,7 @@ import click
 from longtail.cli import options
 
 if TYPE_CHECKING:
-    from longtail.explain import Explanation
+    from longtail.tagging.explanations import Explanation
 
 _N_LISTED = 12
 # Words are marked by how much they matter beside the strongest: (least share, how it looks).

@@ -14,8 +14,8 @@ import click
 if TYPE_CHECKING:
     from longtail._base import XMCClassifier
     from longtail.datasets._csr import Csr
-    from longtail.tagger import Tagger
-    from longtail.text import TextVectorizer
+    from longtail.tagging import Tagger
+    from longtail.tagging.vectorizer import TextVectorizer
 
     Model = XMCClassifier | Tagger
 
@@ -103,7 +103,7 @@ def parse_value(text: str) -> Any:
 
 def make_vectorizer(pairs: tuple[str, ...]) -> TextVectorizer:
     """Make the vectorizer that NAME=VALUE pairs describe."""
-    from longtail.text import TextVectorizer
+    from longtail.tagging.vectorizer import TextVectorizer
 
     params = parse_params(pairs)
     for name in params:
@@ -117,7 +117,7 @@ def make_vectorizer(pairs: tuple[str, ...]) -> TextVectorizer:
 
 def load_tagger(path: Path, n_jobs: int | None) -> Tagger:
     """Load a model that takes texts."""
-    from longtail.tagger import Tagger
+    from longtail.tagging import Tagger
 
     model = load_model(path, n_jobs)
     if not isinstance(model, Tagger) or model.vectorizer is None:
@@ -152,7 +152,7 @@ def shortened(text: str, n_chars: int) -> str:
 def load_model(path: Path, n_jobs: int | None) -> Model:
     """Load a saved model and set how many threads it may use here."""
     import longtail
-    from longtail.tagger import Tagger
+    from longtail.tagging import Tagger
 
     model: Model = longtail.load(path)
     estimator = model.estimator if isinstance(model, Tagger) else model

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from longtail._base import XMCClassifier
     from longtail._topk import TopK
-    from longtail.tagger import Tagger
+    from longtail.tagging import Tagger
 
 _BLOCK_ROWS = 8192
 
@@ -86,7 +86,7 @@ def _lines(
     model: options.Model, data: Path, top_k: int, *, unit_rows: bool, n_trees: int | None, on: str | None, as_json: bool
 ) -> Iterator[str]:
     from longtail import datasets
-    from longtail.tagger import Tagger
+    from longtail.tagging import Tagger
 
     if isinstance(model, Tagger):
         if not options.is_text(data):

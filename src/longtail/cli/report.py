@@ -53,7 +53,7 @@ def report(
     if output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
     from longtail import datasets
-    from longtail.tagger import Tagger
+    from longtail.tagging import Tagger
 
     try:
         from longtail import report as reports

@@ -11,7 +11,7 @@ import click
 from longtail.cli import options
 
 if TYPE_CHECKING:
-    from longtail.tagger import Tag
+    from longtail.tagging import Tag
 
 _TITLE_CHARS = 72
 

@@ -66,7 +66,7 @@ def train(
                 raise click.UsageError(f"{option} is for texts, but {data} holds vectors")
     import longtail
     from longtail import datasets
-    from longtail.io import make_estimator
+    from longtail.saving import make_estimator
 
     model = make_estimator(estimator, {"random_state": random_state, "n_jobs": n_jobs} | options.parse_params(params))
     begin = time.perf_counter()

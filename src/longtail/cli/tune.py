@@ -63,11 +63,11 @@ def tune(
     """
     import longtail
     from longtail import datasets
-    from longtail.io import make_estimator
+    from longtail.saving import make_estimator
 
     model = make_estimator(estimator, {"n_jobs": n_jobs} | options.parse_params(params))
     if options.is_text(data):
-        from longtail.label_names import encode_labels
+        from longtail.tagging.label_names import encode_labels
 
         texts, labels = datasets.read_text(data)
         X, Y = longtail.TextVectorizer().fit(texts).transform(texts, n_jobs=n_jobs), encode_labels(labels)[1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail import _core
-from longtail._arrays import ArraySpec, read_arrays, write_arrays
+from longtail._array_files import ArraySpec, read_arrays, write_arrays
 from longtail.datasets._csr import build_csr, checked_csr, checked_labels
 
 if TYPE_CHECKING:

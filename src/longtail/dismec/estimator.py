@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core, _rules
-from longtail._arrays import ArraySpec
+from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._matrices import Matrix, labels_from
@@ -21,11 +21,11 @@ from longtail._ranges import Between, OneOf, Range
 from longtail._rules import Bool, Choice, Int, Nothing, Real, Rule
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
-from longtail.dismec import touched, training
+from longtail.dismec import label_prints, training
 from longtail.dismec.estimate import Estimate, probe
 from longtail.dismec.index import WeightIndex, append_labels, drop_labels, merge_shards
-from longtail.dismec.label_tree import label_tree
 from longtail.dismec.masks import label_masks
+from longtail.dismec.similar_labels import label_tree
 from longtail.execution import Executor, Run, Shard
 from longtail.propensity import PropensityModel
 
@@ -214,10 +214,10 @@ class DiSMEC(XMCClassifier):
         if earlier is None or earlier.weight_type != self.weight_type:
             kept = np.zeros(Y.shape[1], dtype=bool)
         else:
-            kept = touched.unchanged(prints, earlier.label_prints_)
+            kept = label_prints.unchanged(prints, earlier.label_prints_)
         index = self._train(X, Y, run, np.flatnonzero(~kept), earlier)
         if earlier is not None and kept.any():
-            index = touched.keep_columns(index, earlier._index(), kept)
+            index = label_prints.keep_columns(index, earlier._index(), kept)
         self._set_index(index)
         self.label_prints_ = prints
 
@@ -357,13 +357,13 @@ class DiSMEC(XMCClassifier):
             Y_trained = Y if len(label_ids) == n_labels else Y[:, label_ids]
             arrays, params, order = self._plan_parts(X, Y_trained, run.control)
             if earlier is not None:
-                arrays |= touched.own_starts(earlier._index(), earlier.n_labels_, label_ids)
+                arrays |= label_prints.own_starts(earlier._index(), earlier.n_labels_, label_ids)
             shards = run.map(training.make_plan(arrays, params, len(label_ids)))
             size = training.LABELS_PER_TASK
             shard_labels = [label_ids[order[i * size : (i + 1) * size]] for i in range(len(shards))]
             self.n_unconverged_ = int(sum(len(shard["converged"]) - shard["converged"].sum() for shard in shards))
             if self.keep_statistics:
-                self.statistics_ = touched.merge_statistics(shards, shard_labels, n_labels)
+                self.statistics_ = label_prints.merge_statistics(shards, shard_labels, n_labels)
         return merge_shards(
             shards,
             shard_labels,
@@ -446,4 +446,4 @@ class DiSMEC(XMCClassifier):
         shaping = ("loss", "cost", "tolerance", "bias", "regularize_bias", "prune_below", "positive_weights")
         names: Sequence[str] = (*shaping, "propensity_a", "propensity_b", "weight_type")
         params = {name: getattr(self, name) for name in names}
-        return touched.label_prints(training.matrix_arrays(X), X.shape, training.label_columns(Y), params)
+        return label_prints.label_prints(training.matrix_arrays(X), X.shape, training.label_columns(Y), params)

@@ -7,7 +7,7 @@ import logging
 import os
 from pathlib import Path
 
-from longtail._arrays import read_arrays, write_arrays
+from longtail._array_files import read_arrays, write_arrays
 from longtail.execution.plan import Shard
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from longtail.metrics.plain import (
     precision_at_k,
     recall_at_k,
 )
-from longtail.metrics.scored import (
+from longtail.metrics.propensity_scored import (
     psadg,
     psf_beta_at_k,
     pshamming_loss,

@@ -16,7 +16,7 @@ from longtail import propensity as propensities
 from longtail.report import labels as label_findings
 from longtail.report.labels import Bin, LabelFinding
 from longtail.report.reliability import Reliability, examine_reliability
-from longtail.tagger import Tagger
+from longtail.tagging import Tagger
 
 if TYPE_CHECKING:
     from longtail._base import XMCClassifier

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from longtail.tagger import Tagger
+    from longtail.tagging import Tagger
 
 _N_BINS = 10
 _MAX_ROWS = 20_000

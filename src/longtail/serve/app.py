@@ -28,7 +28,7 @@ from longtail.serve.model import ServedModel, Snapshot
 from longtail.serve.schemas import ErrorResponse
 
 if TYPE_CHECKING:
-    from longtail.tagger import Tag, Tagger
+    from longtail.tagging import Tag, Tagger
 
 _logger = logging.getLogger("longtail.serve")
 _WATCH_SECONDS = 0.25

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from longtail.tagger import Tagger
+    from longtail.tagging import Tagger
 
 _logger = logging.getLogger("longtail.serve")
 _WARM_UP_TEXT = "warm-up: builds whatever the first text would have to wait for"
@@ -86,7 +86,7 @@ def _snapshot(source: Path | Tagger) -> Snapshot:
 
 def _load(path: Path) -> tuple[Tagger, str]:
     import longtail
-    from longtail.tagger import Tagger
+    from longtail.tagging import Tagger
 
     manifest = (path / "manifest.json").read_bytes()
     tagger = longtail.load(path)

@@ -1,0 +1,266 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "bindings/arrays.hpp"
+#include "fastxml/forest.hpp"
+#include "fastxml/grow_tree.hpp"
+
+namespace longtail::bindings {
+namespace {
+
+using fastxml::FeaturesView;
+using fastxml::ForestView;
+using fastxml::Tree;
+using fastxml::TreeConfig;
+
+using ArraysDict = nb::typed<nb::dict, nb::str, nb::object>;
+using TopKTuple = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>>;
+using SolvedTuple = nb::typed<nb::tuple, NumpyArray<float>, double>;
+using Values = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
+
+// X comes as CSR parts, or as a dense matrix in `values` with empty indptr and indices.
+FeaturesView as_features(std::int64_t n_features, const Array1<std::int64_t>& indptr,
+                         const Array1<std::int32_t>& indices, const Values& values) {
+    if (values.ndim() == 2)
+        return DenseView{static_cast<std::int64_t>(values.shape(0)), n_features, {values.data(), values.size()}};
+    return CsrView{static_cast<std::int64_t>(indptr.shape(0)) - 1, n_features, as_span(indptr), as_span(indices),
+                   {values.data(), values.size()}};
+}
+
+template <class T>
+std::span<const T> as_optional_span(const std::optional<Array1<T>>& array) {
+    return array ? as_span(*array) : std::span<const T>{};
+}
+
+void bind_config(nb::module_& m) {
+    nb::class_<TreeConfig>(m, "TreeConfig", "How a tree is grown; defaults are the FastXML paper's.")
+        .def(nb::init<>())
+        .def_rw("max_leaf_size", &TreeConfig::max_leaf_size)
+        .def_rw("leaf_labels", &TreeConfig::leaf_labels)
+        .def_rw("n_updates", &TreeConfig::n_updates)
+        .def_rw("bias", &TreeConfig::bias)
+        .def_rw("right_cost", &TreeConfig::right_cost)
+        .def_rw("left_cost", &TreeConfig::left_cost)
+        .def_rw("balanced_costs", &TreeConfig::balanced_costs)
+        .def_rw("seed", &TreeConfig::seed)
+        .def_rw("stream", &TreeConfig::stream)
+        .def_prop_rw(
+            "precision_loss", [](const TreeConfig& c) { return c.ranking.loss == fastxml::SplitLoss::precision; },
+            [](TreeConfig& c, bool precision) {
+                c.ranking.loss = precision ? fastxml::SplitLoss::precision : fastxml::SplitLoss::ndcg;
+            })
+        .def_prop_rw(
+            "loss_top_k", [](const TreeConfig& c) { return c.ranking.top_k; },
+            [](TreeConfig& c, std::int32_t top_k) { c.ranking.top_k = top_k; })
+        .def_prop_rw(
+            "ranking_cost", [](const TreeConfig& c) { return c.ranking.ranking_cost; },
+            [](TreeConfig& c, float cost) { c.ranking.ranking_cost = cost; })
+        .def_prop_rw(
+            "normalise", [](const TreeConfig& c) { return c.ranking.normalise; },
+            [](TreeConfig& c, bool normalise) { c.ranking.normalise = normalise; })
+        .def_prop_rw(
+            "max_newton", [](const TreeConfig& c) { return c.solver.max_newton; },
+            [](TreeConfig& c, std::int32_t n) { c.solver.max_newton = n; })
+        .def_prop_rw(
+            "max_passes", [](const TreeConfig& c) { return c.solver.max_passes; },
+            [](TreeConfig& c, std::int32_t n) { c.solver.max_passes = n; })
+        .def_prop_rw(
+            "tolerance", [](const TreeConfig& c) { return c.solver.tolerance; },
+            [](TreeConfig& c, float tolerance) { c.solver.tolerance = tolerance; });
+}
+
+ArraysDict tree_arrays(Tree&& grown) {
+    ArraysDict out;
+    out["right_child"] = to_numpy(std::move(grown.right_child));
+    out["biases"] = to_numpy(std::move(grown.biases));
+    out["split_indptr"] = to_numpy(std::move(grown.split_indptr));
+    out["split_features"] = to_numpy(std::move(grown.split_features));
+    out["split_weights"] = to_numpy(std::move(grown.split_weights));
+    out["leaf_indptr"] = to_numpy(std::move(grown.leaf_indptr));
+    out["leaf_labels"] = to_numpy(std::move(grown.leaf_labels));
+    out["leaf_values"] = to_numpy(std::move(grown.leaf_values));
+    out["root_objectives"] = to_numpy(std::move(grown.root_objectives));
+    std::vector<double> statistics{grown.mean_depth, grown.mean_leaf_labels, grown.train_precision};
+    out["statistics"] = to_numpy(std::move(statistics));
+    return out;
+}
+
+ForestView as_forest(const ArraysDict& arrays) {
+    const auto ints = [&](const char* name) { return as_span(nb::cast<Array1<std::int32_t>>(arrays[name], false)); };
+    const auto longs = [&](const char* name) { return as_span(nb::cast<Array1<std::int64_t>>(arrays[name], false)); };
+    const auto floats = [&](const char* name) { return as_span(nb::cast<Array1<float>>(arrays[name], false)); };
+    return {ints("tree_roots"),      ints("right_child"),  floats("biases"),     longs("split_indptr"),
+            ints("split_features"),  floats("split_weights"), longs("leaf_indptr"), ints("leaf_labels"),
+            floats("leaf_values")};
+}
+
+fastxml::TailView as_tail(const ArraysDict& arrays) {
+    const auto floats = [&](const char* name) { return as_span(nb::cast<Array1<float>>(arrays[name], false)); };
+    fastxml::TailView tail;
+    tail.indptr = as_span(nb::cast<Array1<std::int64_t>>(arrays["indptr"], false));
+    tail.indices = as_span(nb::cast<Array1<std::int32_t>>(arrays["indices"], false));
+    tail.values = floats("values");
+    tail.biases = floats("biases");
+    tail.squared_norms = floats("squared_norms");
+    tail.bias = nb::cast<float>(arrays["bias"]);
+    tail.gamma = nb::cast<float>(arrays["gamma"]);
+    tail.alpha = nb::cast<float>(arrays["alpha"]);
+    tail.n_candidates = nb::cast<std::int32_t>(arrays["n_candidates"]);
+    return tail;
+}
+
+struct SolvedL1 {
+    std::vector<float> weights;
+    double objective = 0.0;
+};
+
+SolvedL1 solve_all_rows(const FeaturesView& x, std::span<const float> signed_costs, float bias,
+                        const fastxml::L1Config& config, std::uint64_t seed) {
+    const auto n_rows = static_cast<std::int64_t>(signed_costs.size());
+    std::vector<std::int32_t> rows(signed_costs.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int32_t>(i);
+    AlignedVector<float> padded(static_cast<std::size_t>(fastxml::NodeColumns::padded(n_rows)), 0.0F);
+    std::copy(signed_costs.begin(), signed_costs.end(), padded.begin());
+    fastxml::NodeBuilder builder(x, bias);
+    fastxml::L1Logistic solver;
+    solver.scores.assign(padded.size(), 0.0F);
+    SolvedL1 solved;
+    solved.weights.assign(static_cast<std::size_t>(builder.bias_id()) + 1, 0.0F);
+    if (builder.build(rows, padded, false)) {
+        Random random(seed, 0);
+        solver.solve(builder.columns(), padded, builder.start_gradients(), config, random);
+        while (true) {
+            const double excess = builder.add_violators(rows, solver.residuals(padded));
+            if (excess == 0.0 || !solver.resume(builder.columns(), padded, excess, config, random)) break;
+        }
+        solver.weights.resize(static_cast<std::size_t>(builder.columns().n_columns), 0.0F);
+        for (std::int32_t j = 0; j < builder.columns().n_columns; ++j)
+            solved.weights[builder.columns().feature_ids[j]] = solver.weights[j];
+    }
+    solved.objective = solver.objective(padded);
+    return solved;
+}
+
+}  // namespace
+
+void bind_fastxml(nb::module_& m) {
+    bind_config(m);
+
+    m.def(
+        "grow_tree",
+        [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
+           const Values& values, std::int64_t n_labels, const Array1<std::int64_t>& label_indptr,
+           const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& label_weights,
+           const TreeConfig& config, Control& control) {
+            Tree grown;
+            {
+                const nb::gil_scoped_release no_gil;
+                grown = fastxml::grow_tree(as_features(n_features, indptr, indices, values),
+                                        as_labels(n_labels, label_indptr, label_ids), as_optional_span(label_weights),
+                                        config, control);
+            }
+            return tree_arrays(std::move(grown));
+        },
+        nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("n_labels"),
+        nb::arg("label_indptr"), nb::arg("label_ids"), nb::arg("label_weights").none(), nb::arg("config"),
+        nb::arg("control"), "Grow one FastXML tree; give its flat arrays by name.");
+
+    m.def(
+        "check_forest",
+        [](const ArraysDict& arrays, std::int64_t n_features, std::int64_t n_labels) {
+            const ForestView forest = as_forest(arrays);
+            const nb::gil_scoped_release no_gil;
+            fastxml::check_forest(forest, n_features, n_labels);
+        },
+        nb::arg("arrays"), nb::arg("n_features"), nb::arg("n_labels"),
+        "Raise ValueError unless every walk through the forest stays inside it and ends.");
+
+    m.def(
+        "predict_forest",
+        [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
+           const Values& values, const ArraysDict& arrays, const Array1<std::int32_t>& tree_ids,
+           const std::optional<ArraysDict>& tail_arrays, std::int64_t n_labels, std::int32_t top_k, bool unit_rows,
+           int n_threads, Control& control) {
+            const ForestView forest = as_forest(arrays);
+            const fastxml::TailView tail = tail_arrays ? as_tail(*tail_arrays) : fastxml::TailView{};
+            const FeaturesView x = as_features(n_features, indptr, indices, values);
+            fastxml::Ranking ranking;
+            {
+                const nb::gil_scoped_release no_gil;
+                ranking = fastxml::predict_forest(x, forest, as_span(tree_ids), tail_arrays ? &tail : nullptr,
+                                               {n_labels, top_k, unit_rows, n_threads}, control);
+            }
+            const auto width = static_cast<std::size_t>(top_k);
+            const std::size_t n_rows = ranking.label_ids.size() / width;
+            return TopKTuple(nb::make_tuple(to_numpy(std::move(ranking.label_ids), {n_rows, width}),
+                                            to_numpy(std::move(ranking.scores), {n_rows, width})));
+        },
+        nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("arrays"),
+        nb::arg("tree_ids"), nb::arg("tail").none(), nb::arg("n_labels"), nb::arg("top_k"), nb::arg("unit_rows"), nb::arg("n_threads"),
+        nb::arg("control"), "Rank labels by their mean share over the leaves that a row reaches.");
+
+    m.def(
+        "learn_tail",
+        [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
+           const Values& values, const Array1<std::int64_t>& row_indptr, const Array1<std::int32_t>& row_ids,
+           const Array1<float>& propensities, std::int64_t first_label, std::int64_t last_label, float bias,
+           float gamma, std::int32_t max_steps, Control& control) {
+            fastxml::TailConfig config;
+            config.first_label = first_label;
+            config.last_label = last_label;
+            config.bias = bias;
+            config.gamma = gamma;
+            config.max_steps = max_steps;
+            fastxml::TailCentres centres;
+            {
+                const nb::gil_scoped_release no_gil;
+                const FeaturesView x = as_features(n_features, indptr, indices, values);
+                const auto n_rows = std::visit([](const auto& view) { return view.n_rows; }, x);
+                centres = fastxml::learn_tail(x, as_labels(n_rows, row_indptr, row_ids), as_span(propensities), config, control);
+            }
+            ArraysDict out;
+            out["indptr"] = to_numpy(std::move(centres.indptr));
+            out["indices"] = to_numpy(std::move(centres.indices));
+            out["values"] = to_numpy(std::move(centres.values));
+            out["biases"] = to_numpy(std::move(centres.biases));
+            out["squared_norms"] = to_numpy(std::move(centres.squared_norms));
+            return out;
+        },
+        nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("row_indptr"),
+        nb::arg("row_ids"), nb::arg("propensities"), nb::arg("first_label"), nb::arg("last_label"), nb::arg("bias"),
+        nb::arg("gamma"), nb::arg("max_steps"), nb::arg("control"),
+        "Learn the tail classifiers' centres of a range of labels; max_steps 0 gives plain means.");
+
+    m.def(
+        "unit_rows",
+        [](const Array1<std::int64_t>& indptr, const Array1<float>& values) {
+            std::vector<float> scaled(values.data(), values.data() + values.shape(0));
+            for (std::size_t row = 0; row + 1 < indptr.shape(0); ++row) {
+                const std::span<float> part(scaled.data() + indptr(row), static_cast<std::size_t>(indptr(row + 1) - indptr(row)));
+                const float scale = fastxml::unit_scale(part);
+                for (float& value : part) value *= scale;
+            }
+            return to_numpy(std::move(scaled));
+        },
+        nb::arg("indptr"), nb::arg("values"), "The values of a CSR matrix with its rows scaled to length one.");
+
+    m.def(
+        "solve_l1_logistic",
+        [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
+           const Values& values, const Array1<float>& signed_costs, const TreeConfig& config) {
+            SolvedL1 solved;
+            {
+                const nb::gil_scoped_release no_gil;
+                solved = solve_all_rows(as_features(n_features, indptr, indices, values), as_span(signed_costs),
+                                        config.bias, config.solver, config.seed);
+            }
+            return SolvedTuple(nb::make_tuple(to_numpy(std::move(solved.weights)), solved.objective));
+        },
+        nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("signed_costs"),
+        nb::arg("config"), "Minimise |w|_1 + sum |a_i| log(1 + exp(-sign(a_i) w.x_i)); weights (bias last) and minimum.");
+}
+
+}  // namespace longtail::bindings

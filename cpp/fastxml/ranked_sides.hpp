@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/views.hpp"
+
+namespace longtail::fastxml {
+
+enum class SplitLoss : std::int32_t { ndcg = 0, precision = 1 };
+
+struct RankConfig {
+    SplitLoss loss = SplitLoss::ndcg;
+    std::int32_t top_k = 0;     // ranks that count; 0 means all (nDCG@L)
+    float ranking_cost = 1.0F;  // C_r
+    bool normalise = true;      // divide a row's DCG by its ideal (I_k of eq. 4); PfastXML does not
+};
+
+// What rows cost on the two sides of a given separator: C_delta(+1), C_delta(-1) and w.x_i. Without scores w is zero.
+struct SeparatorCosts {
+    float right = 1.0F;
+    float left = 1.0F;
+    std::span<const float> scores;
+};
+
+// The ranking half of a split (FastXML section 4.1, 4.2): given sides, rank each side's labels by their weight there;
+// given rankings, send each row to the side that ranks its labels better. Labels are renumbered to those of the node, in
+// order of first appearance, which also breaks ties. Weights are summed in fixed point, so that moving a row from one
+// side to the other is exact and rounds cost only the rows that changed.
+class RankedSides {
+public:
+    RankedSides(std::int64_t n_labels, const RankConfig& config);
+
+    // Take over the rows of a node. label_weights is empty (all one) or one weight per label: 1/p of PfastXML.
+    void load(std::span<const std::int32_t> rows, const LabelsView& y, std::span<const float> label_weights);
+
+    // Whether all loaded rows have the same labels: then any leaf below this node would be like the node itself.
+    bool is_pure() const { return entries_.size() == node_labels_.size() * row_gains_.size(); }
+
+    // Alternate rankings and sides until no row changes sides; sides[i] is 1 for right (+1), 0 for left (-1).
+    // Returns the number of rounds.
+    std::int32_t alternate(std::span<std::uint8_t> sides, const SeparatorCosts& costs);
+
+    // C_r times the gain of the loaded rows under the latest rankings (the last two terms of eq. 5, negated).
+    double gain(std::span<const std::uint8_t> sides) const;
+
+    std::span<const std::int32_t> node_labels() const { return node_labels_; }
+    // The latest discounts by node label: 1 / log(1 + rank), zero beyond top_k.
+    std::span<const float> discounts(bool right) const { return right ? right_discounts_ : left_discounts_; }
+
+private:
+    void rank_labels(bool right, bool is_nearly_ranked);
+    float discount(std::size_t rank);
+
+    RankConfig config_;
+    std::vector<std::int32_t> slots_;  // label id -> node label, -1 outside the node
+    std::vector<std::int32_t> node_labels_;
+    std::vector<std::int64_t> entry_begin_;
+    std::vector<std::int32_t> entries_;  // node labels, row by row
+    std::vector<float> row_gains_;       // I_k(y_i)
+    std::vector<std::int64_t> row_units_;
+    std::vector<float> label_factors_;         // 1/p by node label
+    std::vector<std::int64_t> total_weights_;  // by node label, in fixed point
+    std::vector<std::int64_t> right_weights_;
+    std::vector<float> right_discounts_;
+    std::vector<float> left_discounts_;
+    std::vector<float> preferences_;  // what a row gains on the right over the left, by node label
+    std::vector<std::uint64_t> right_keys_;  // (weight, node label), in the order of the ranking
+    std::vector<std::uint64_t> left_keys_;
+    std::vector<float> discount_table_;
+    std::vector<float> ideal_gains_;  // I_k by number of labels
+};
+
+}  // namespace longtail::fastxml

@@ -1,0 +1,63 @@
+"""Explain a FastXML score: the linear decisions on the way down each tree."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail._tree_paths import LEAST_SHARE, PathSums, add_to_ancestors
+
+
+class LinearForest(NamedTuple):
+    """Trees whose nodes decide by a sparse w·x + b >= 0 (to the right), one after another; node ids count through all.
+
+    The left child is the next node; a right child of 0 marks a leaf.
+    """
+
+    tree_roots: NDArray[np.int32]
+    right_child: NDArray[np.int32]
+    biases: NDArray[np.float32]
+    split_indptr: NDArray[np.int64]
+    split_features: NDArray[np.int32]
+    split_weights: NDArray[np.float32]
+    leaf_indptr: NDArray[np.int64]
+    leaf_labels: NDArray[np.int32]
+    leaf_values: NDArray[np.float32]
+
+
+def sum_linear_paths(forest: LinearForest, row: NDArray[np.float32], label_id: int) -> PathSums:
+    """Walk one dense row down all trees; what a decision adds is shared by the features as they take part in w·x + b.
+
+    The part of b, and what no feature may claim where features cancel out, goes to the bias.
+    """
+    stands_for = _linear_node_values(forest, label_id)
+    sums = np.zeros(len(row))
+    score = 0.0
+    for root in forest.tree_roots.tolist():
+        node = root
+        while (right := int(forest.right_child[node])) > 0:
+            part = slice(int(forest.split_indptr[node]), int(forest.split_indptr[node + 1]))
+            features = forest.split_features[part]
+            parts = forest.split_weights[part] * row[features]
+            margin = float(parts.sum(dtype=np.float32)) + float(forest.biases[node])
+            child = right if margin >= 0 else node + 1
+            size = max(abs(margin), LEAST_SHARE * float(np.abs(parts).sum()))
+            gain = stands_for[child] - stands_for[node]
+            if size > 0:
+                sums[features] += parts * (np.sign(margin) * gain / size)
+            node = child
+        score += float(stands_for[node])
+    n_trees = max(len(forest.tree_roots), 1)
+    sums /= n_trees
+    return PathSums(sums, score / n_trees - float(sums.sum()), score / n_trees)
+
+
+def _linear_node_values(forest: LinearForest, label_id: int) -> NDArray[np.float64]:
+    inner = np.flatnonzero(forest.right_child)
+    parents = np.full(len(forest.right_child), -1, dtype=np.int64)
+    parents[inner + 1] = parents[forest.right_child[inner]] = inner
+    entries = np.flatnonzero(forest.leaf_labels == label_id)
+    nodes = np.searchsorted(forest.leaf_indptr, entries, side="right") - 1
+    return add_to_ancestors(nodes, forest.leaf_values[entries].astype(np.float64), parents)

@@ -1,0 +1,244 @@
+"""PfastXML and PfastreXML: FastXML that counts rare labels for what they are worth.
+
+Jain, Prabhu, Varma: Extreme Multi-label Loss Functions for Recommendation, Tagging, Ranking & Other Missing Label
+Applications, KDD 2016. docs/pfastrexml.md has the idea in a page and the paper's symbols beside the names used here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail import _core
+from longtail._array_files import ArraySpec
+from longtail._contributions import Contributions
+from longtail._matrices import Matrix, canonical_csr
+from longtail._rules import Choice, Int, Real
+from longtail.execution import Arrays, Params, Plan, Run, Shard
+from longtail.fastxml.estimator import FastXML, grow_one_tree, join_indptr, with_unit_rows
+from longtail.propensity import PropensityModel
+
+_LABELS_PER_TASK = 256
+_MLE_STEPS = 100
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PfastXML(FastXML):
+    """FastXML with propensities: labels weigh 1/p in splits and leaves.
+
+    Rare labels are often missing from the truth. Dividing by the propensity p, the chance that a relevant label was
+    annotated, makes the ranking loss unbiased and rewards rare labels; see `longtail.propensity`.
+
+    Parameters
+    ----------
+    propensity_a, propensity_b : float, default 0.55 and 1.5
+        The propensity model's parameters A and B; Wikipedia has 0.5 and 0.4, Amazon 0.6 and 2.6.
+
+    All parameters of `FastXML` are there too. The gain of a split is not normalised by row (equation 4).
+
+    Attributes
+    ----------
+    Those of `FastXML`. Leaf values, and so scores, are shares times 1/p: they may exceed one. ``predict``
+    decides by the shares themselves.
+
+    Examples
+    --------
+    >>> import numpy as np, longtail as lt
+    >>> X = np.repeat(np.eye(4, dtype=np.float32), 20, axis=0)
+    >>> lt.PfastXML(n_trees=5, n_jobs=1).fit(X, X).predict_top_k(X[::20], top_k=1).label_ids.ravel()
+    array([0, 1, 2, 3], dtype=int32)
+    """
+
+    propensity_a: float = 0.55
+    propensity_b: float = 1.5
+
+    _rules: ClassVar = {"propensity_a": (Real(0, 100),), "propensity_b": (Real(0, above=True),)}
+
+    def _label_weights(self, Y: sp.csr_array) -> NDArray[np.float32]:
+        return (1 / self._propensities(Y)).astype(np.float32)
+
+    def _propensities(self, Y: sp.csr_array) -> NDArray[np.float64]:
+        return self._propensities_of(np.bincount(Y.indices, minlength=Y.shape[1]), Y.shape[0])
+
+    def _propensities_of(self, label_counts: NDArray[np.int64], n_rows: int) -> NDArray[np.float64]:
+        # The model is meant for N > e rows; below, C would be negative and a "propensity" above one.
+        return PropensityModel(self.propensity_a, self.propensity_b).from_counts(label_counts, max(n_rows, 3))
+
+    def _labels_above(self, X: Matrix) -> sp.csr_array:
+        """Decide by the labels' plain shares, as FastXML does: weighted ones may exceed one for rare labels."""
+        plain = FastXML(unit_rows=self.unit_rows, n_jobs=self.n_jobs)
+        for name in (*FastXML._state, "n_features_in_", "n_labels_", "y_dtype_"):
+            setattr(plain, name, getattr(self, name))
+        propensities = self._propensities_of(self.label_counts_, self.n_rows_)
+        plain.leaf_values_ = (self.leaf_values_ * propensities[self.leaf_labels_]).astype(np.float32)
+        return plain._labels_above(X)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PfastreXML(PfastXML):
+    """PfastXML whose labels are ranked anew by classifiers made for the tail.
+
+    Each label has a centre, the mean of its rows, and P(label | x) = 1 / (1 + exp(gamma d²)) with the row's distance d
+    from it. Labels that the trees propose are ranked by alpha · log P_trees + (1 - alpha) · log P_centre (equation 8).
+
+    Parameters
+    ----------
+    alpha : float in [0, 1], default 0.8
+        The trees' part in the score.
+    gamma : float, default 30
+        How fast a label's probability falls with the squared distance. Smaller values favour precision, larger ones
+        rare labels.
+    tail : {"centroid", "mle"}, default "centroid"
+        Plain means of the labels' rows (equation 7), or centres that maximise the likelihood of the observed labels
+        (equation 6), by gradient ascent from there; slower, and seldom better.
+    n_candidates : int, default 1000
+        At most so many labels of a row, the trees' best, are ranked anew.
+
+    All parameters of `PfastXML` are there too. `bias` is part of the rows that are compared with the centres.
+
+    Attributes
+    ----------
+    centre_indptr_, centre_indices_, centre_values_ : the centres as CSR (n_labels, n_features)
+    centre_biases_, centre_norms_ : float32 arrays (n_labels,), their bias coordinate and squared length
+
+    Examples
+    --------
+    >>> import numpy as np, longtail as lt
+    >>> X = np.repeat(np.eye(4, dtype=np.float32), 20, axis=0)
+    >>> lt.PfastreXML(n_trees=5, n_jobs=1).fit(X, X).predict_top_k(X[::20], top_k=1).label_ids.ravel()
+    array([0, 1, 2, 3], dtype=int32)
+    """
+
+    alpha: float = 0.8
+    gamma: float = 30.0
+    tail: str = "centroid"
+    n_candidates: int = 1000
+
+    _rules: ClassVar = {
+        "alpha": (Real(0, 1),),
+        "gamma": (Real(0),),
+        "tail": (Choice("centroid", "mle"),),
+        "n_candidates": (Int(1, 2**31 - 1),),
+    }
+    _state: ClassVar = {
+        "centre_indptr_": ArraySpec(np.int64, ndim=1, min=0),
+        "centre_indices_": ArraySpec(np.int32, ndim=1, min=0),
+        "centre_values_": ArraySpec(np.float32, ndim=1, finite=True),
+        "centre_biases_": ArraySpec(np.float32, ndim=1, finite=True),
+        "centre_norms_": ArraySpec(np.float32, ndim=1, finite=True, min=0),
+    }
+    centre_indptr_: NDArray[np.int64] = field(init=False)
+    centre_indices_: NDArray[np.int32] = field(init=False)
+    centre_values_: NDArray[np.float32] = field(init=False)
+    centre_biases_: NDArray[np.float32] = field(init=False)
+    centre_norms_: NDArray[np.float32] = field(init=False)
+
+    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run) -> None:
+        shards = run.map(self._plan(X, Y))
+        self._set_forest(shards[: self.n_trees])
+        self._set_centres(shards[self.n_trees :])
+
+    def _plan(self, X: Matrix, Y: sp.csr_array) -> Plan:
+        """Trees first, then ranges of labels: one plan, because a checkpoint belongs to one plan."""
+        trees = super()._plan(X, Y)
+        rows_of_labels = sp.csc_array(Y)
+        arrays = {
+            "row_indptr": rows_of_labels.indptr.astype(np.int64),
+            "row_ids": rows_of_labels.indices.astype(np.int32),
+            "propensities": self._propensities(Y).astype(np.float32),
+        }
+        params = {
+            "n_trees": int(self.n_trees),
+            "gamma": float(self.gamma) if self.tail == "mle" else 0.0,  # centroids can be resumed with another
+            "max_steps": _MLE_STEPS if self.tail == "mle" else 0,
+        }
+        return replace(
+            trees,
+            unit="trees and label ranges",
+            task=grow_or_learn,
+            arrays={**trees.arrays, **arrays},
+            params={**trees.params, **params},
+            n_tasks=trees.n_tasks + max(1, -(-Y.shape[1] // _LABELS_PER_TASK)),
+        )
+
+    def _set_centres(self, shards: list[Shard]) -> None:
+        self.centre_indptr_ = join_indptr([shard["indptr"] for shard in shards])
+        self.centre_indices_ = np.concatenate([shard["indices"] for shard in shards])
+        self.centre_values_ = np.concatenate([shard["values"] for shard in shards])
+        self.centre_biases_ = np.concatenate([shard["biases"] for shard in shards])
+        self.centre_norms_ = np.concatenate([shard["squared_norms"] for shard in shards])
+
+    def _tail(self) -> dict[str, object]:
+        for name in ("alpha", "gamma", "n_candidates"):  # these may be set on a fitted model
+            self._check_now(name)
+        return {
+            "indptr": self.centre_indptr_,
+            "indices": self.centre_indices_,
+            "values": self.centre_values_,
+            "biases": self.centre_biases_,
+            "squared_norms": self.centre_norms_,
+            "bias": float(self.bias),
+            "gamma": float(self.gamma),
+            "alpha": float(self.alpha),
+            "n_candidates": int(self.n_candidates),
+        }
+
+    def _contributions(self, x_row: Matrix, label_id: int) -> Contributions:
+        """Share the score as its slope at this row does: the trees' part by their paths, the centre's by x·μ."""
+        trees = self._path_contributions(x_row, label_id)
+        if trees.score <= 0:  # the trees do not propose the label
+            return trees._replace(values=np.zeros(len(trees.values)), bias=0.0, score=0.0)
+        row = sp.csr_array(with_unit_rows(canonical_csr(sp.csr_array(x_row))) if self.unit_rows else x_row)
+        scale = 1 / np.sqrt(np.square(row.data, dtype=np.float64).sum() + self.bias**2 or 1)
+        part = slice(int(self.centre_indptr_[label_id]), int(self.centre_indptr_[label_id + 1]))
+        centre = np.zeros(self.n_features_in_)
+        centre[self.centre_indices_[part]] = self.centre_values_[part]
+        shared = scale * row.data * centre[row.indices]
+        dot = shared.sum() + scale * self.bias * float(self.centre_biases_[label_id])
+        exponent = self.gamma * max(0.0, 1 - 2 * dot + float(self.centre_norms_[label_id]))
+        score = self.alpha * np.log(trees.score) - (1 - self.alpha) * np.logaddexp(0, exponent)
+        slope = (1 - self.alpha) * self.gamma * 2 / (1 + np.exp(-exponent))
+        values = self.alpha * trees.values / trees.score + slope * shared
+        return Contributions(row.indices, values, float(score - values.sum()), float(score), exact=False)
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        owner = type(self).__name__
+        _core.check_csr(
+            self.n_features_in_, self.centre_indptr_, self.centre_indices_, self.centre_values_, f"{owner}: centres"
+        )
+        for name, n_entries in (
+            ("centre_indptr_", self.n_labels_ + 1),
+            ("centre_biases_", self.n_labels_),
+            ("centre_norms_", self.n_labels_),
+        ):
+            if len(getattr(self, name)) != n_entries:
+                raise ValueError(f"{owner}: {name} must have {n_entries} entries, got {len(getattr(self, name))}")
+
+
+def grow_or_learn(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
+    """Grow a tree, or learn the centres of one range of labels."""
+    n_trees = int(params["n_trees"] or 0)
+    if task_id < n_trees:
+        return grow_one_tree(arrays, params, task_id, control)
+    first = (task_id - n_trees) * _LABELS_PER_TASK
+    centres = _core.learn_tail(
+        int(params["n_features"] or 0),
+        arrays["indptr"],
+        arrays["indices"],
+        arrays["values"],
+        arrays["row_indptr"],
+        arrays["row_ids"],
+        arrays["propensities"],
+        first,
+        min(first + _LABELS_PER_TASK, int(params["n_labels"] or 0)),
+        float(params["bias"] or 0),
+        float(params["gamma"] or 0),
+        int(params["max_steps"] or 0),
+        control,
+    )
+    return cast(Shard, centres)

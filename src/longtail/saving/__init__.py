@@ -1,0 +1,6 @@
+"""Models as directories: `save`, `load`, `describe`; docs/format.md has the format."""
+
+from longtail.saving.models import Model, describe, load, save
+from longtail.saving.registry import make_estimator
+
+__all__ = ["Model", "describe", "load", "make_estimator", "save"]

@@ -1,0 +1,98 @@
+"""The closed table of classes that a model directory may name: nothing else is ever imported or called."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from longtail._array_files.specs import shown
+from longtail._base import XMCClassifier
+from longtail._rules import check_params
+
+Kind = Literal["estimator", "tagger", "part"]
+
+
+class Home(NamedTuple):
+    """Where a class is, and how it is stored."""
+
+    module: str
+    kind: Kind
+
+
+HOMES: dict[str, Home] = {
+    "Calibration": Home("longtail.calibration", "part"),
+    "DiSMEC": Home("longtail.dismec", "estimator"),
+    "GBDTSparse": Home("longtail.gbdt", "estimator"),
+    "LEML": Home("longtail.baselines", "estimator"),
+    "FastXML": Home("longtail.fastxml", "estimator"),
+    "PfastXML": Home("longtail.fastxml", "estimator"),
+    "PfastreXML": Home("longtail.fastxml", "estimator"),
+    "Popularity": Home("longtail.baselines", "estimator"),
+    "Tagger": Home("longtail.tagging", "tagger"),
+    "TextVectorizer": Home("longtail.tagging", "part"),
+}
+# What `longtail train` uses unless told: the best estimator there is.
+DEFAULT = "DiSMEC"
+
+
+def find_class(owner: str, name: object) -> tuple[type[Any], Kind]:
+    """Return the class that a manifest names."""
+    home = HOMES.get(name) if isinstance(name, str) else None
+    if home is None or not isinstance(name, str):
+        raise ValueError(f"{owner}: class must be one of {', '.join(HOMES)}; got {shown(name)}")
+    return getattr(importlib.import_module(home.module), name), home.kind
+
+
+def name_of(model: object) -> str:
+    """Return the name under which an object can be saved."""
+    name = type(model).__name__
+    if name not in HOMES or find_class("save", name)[0] is not type(model):
+        raise TypeError(
+            f"save: only longtail's own classes can be saved ({', '.join(HOMES)}), got {type(model).__qualname__}"
+        )
+    return name
+
+
+def make_estimator(name: str | None = None, params: Mapping[str, Any] | None = None) -> XMCClassifier:
+    """Make an estimator by name, for the command line.
+
+    Parameters
+    ----------
+    name : str, optional
+        As in Python: ``"Popularity"``; None takes the best there is.
+    params : mapping, optional
+        Its parameters.
+
+    Examples
+    --------
+    >>> from longtail.saving import make_estimator
+    >>> make_estimator("Popularity", {"n_jobs": 1})
+    Popularity(n_jobs=1)
+    """
+    name = DEFAULT if name is None else name
+    made = check_names(name, params or {})
+    made.set_params(**(params or {}))
+    check_params(name, made.get_params(deep=False), made._rules)
+    return made
+
+
+def check_names(name: str, params: Mapping[str, Any]) -> XMCClassifier:
+    """Refuse an unknown estimator, or parameters that it has not; returns one with the defaults."""
+    names = [known for known, home in HOMES.items() if home.kind == "estimator"]
+    if name not in names:
+        raise ValueError(f"estimator must be one of {', '.join(names)}; got {name!r}{_guess(name, names)}")
+    made: XMCClassifier = find_class("make_estimator", name)[0]()
+    known = list(made.get_params(deep=False))
+    for parameter in params:
+        if parameter not in known:
+            hint = _guess(parameter, known)
+            raise ValueError(f"{name} has no parameter {parameter!r}{hint}; it has {', '.join(known)}")
+    return made
+
+
+def _guess(word: str, words: list[str]) -> str:
+    same = [known for known in words if known.lower() == word.lower()]
+    close = same or difflib.get_close_matches(word, words, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,100 @@
+"""How taggers and their parts are stored: vocabulary, weights, curves and names, nothing pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from longtail._array_files.specs import shown
+from longtail._rules import Instance, Nothing, Real, Rule, check_params, check_value
+from longtail.calibration import Calibration
+from longtail.saving.parts import Expected, Parts, Storage, check_distinct, check_keys, check_length
+from longtail.tagging import Tagger
+from longtail.tagging.vectorizer import TextVectorizer
+
+_LISTS = (list, tuple, set, frozenset)
+_MAX_METRICS = 1000
+_NAMES = frozenset({"label_names_", "blocked", "example_texts_"})
+_MODELS: dict[str, tuple[Rule, ...]] = {
+    "estimator": (Instance("XMCClassifier"),),
+    "vectorizer": (Instance("TextVectorizer"), Nothing()),
+    "calibration_": (Instance("Calibration"), Nothing()),
+}
+
+
+def take_tagger_apart(tagger: Tagger) -> Parts:
+    """Collect the names, and the models that a tagger owns."""
+    if not tagger.label_names_:
+        raise ValueError("Tagger: not fitted yet; call fit(texts, labels) before saving it")
+    return Parts(
+        fitted={"metrics_": tagger.metrics_},
+        names={
+            "label_names_": tagger.label_names_,
+            "blocked": sorted(tagger.blocked),
+            "example_texts_": tagger.example_texts_,
+        },
+        models={name: getattr(tagger, name) for name in _MODELS},
+    )
+
+
+def expect_tagger(cls: type[Tagger], owner: str, fitted: Mapping[str, Any]) -> Expected:
+    """Say what a tagger needs."""
+    check_keys(f'{owner}: "fitted"', fitted, ("metrics_",))
+    metrics = fitted["metrics_"]
+    if not isinstance(metrics, dict) or len(metrics) > _MAX_METRICS:
+        raise ValueError(f'{owner}: "metrics_" must be an object of numbers, got {shown(metrics)}')
+    for name, value in metrics.items():
+        check_value(f'{owner}: "metrics_"', shown(name), value, (Real(),))
+    return Expected(names=_NAMES, models=_MODELS)
+
+
+def put_tagger_together(cls: type[Tagger], parts: Parts) -> Tagger:
+    """Make the tagger; its parts must fit each other."""
+    check_keys('"parameters" of Tagger', parts.parameters, ())
+    estimator, label_names = parts.models["estimator"], parts.names["label_names_"]
+    vectorizer, calibration = parts.models.get("vectorizer"), parts.models.get("calibration_")
+    check_length("label_names_", label_names, estimator.n_labels_)
+    check_distinct("label_names_", label_names)
+    if vectorizer is not None:
+        check_length("the vocabulary", vectorizer.feature_ends_, estimator.n_features_in_)
+    if calibration is not None:
+        check_length("map_of_label_", calibration.map_of_label_, estimator.n_labels_)
+    tagger = cls(estimator, vectorizer, blocked=parts.names["blocked"])
+    tagger.label_names_ = label_names
+    tagger.example_texts_ = parts.names["example_texts_"]
+    tagger.metrics_ = {name: float(value) for name, value in parts.fitted["metrics_"].items()}
+    tagger.calibration_ = calibration
+    return tagger
+
+
+def take_apart(part: TextVectorizer | Calibration) -> Parts:
+    """Collect what a part of a tagger declares: parameters, scalars, arrays."""
+    names = {"stop_words_": part.stop_words_} if isinstance(part, TextVectorizer) else {}
+    return Parts(
+        parameters={name: list(value) if isinstance(value, _LISTS) else value for name, value in part.params().items()},
+        fitted={name: getattr(part, name) for name in part._scalars},
+        arrays={name: getattr(part, name) for name in part._state},
+        names=names,
+    )
+
+
+def expect(cls: type[TextVectorizer | Calibration], owner: str, fitted: Mapping[str, Any]) -> Expected:
+    """Say what a part of a tagger needs."""
+    check_keys(f'{owner}: "fitted"', fitted, cls._scalars)
+    check_params(f'{owner}: "fitted"', fitted, cls._scalars)
+    return Expected(cls._state, names=frozenset({"stop_words_"} if cls is TextVectorizer else ()))
+
+
+def put_together(cls: type[TextVectorizer | Calibration], parts: Parts) -> TextVectorizer | Calibration:
+    """Make a part of a tagger; it checks itself."""
+    check_keys(f'"parameters" of {cls.__name__}', parts.parameters, cls._rules)
+    part = cls(**parts.parameters)
+    part.check_params()
+    for name, value in {**parts.fitted, **parts.arrays, **parts.names}.items():
+        setattr(part, name, value)
+    part.check_state()
+    return part
+
+
+TAGGER = Storage(take_tagger_apart, expect_tagger, put_tagger_together)
+PART = Storage(take_apart, expect, put_together)
