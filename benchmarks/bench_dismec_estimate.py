@@ -41,7 +41,7 @@ def main() -> None:
         told = model.estimate(X, Y)
         taken = measure(functools.partial(model.fit, X, Y), options.repeats)
         memory = peak_memory(fit, functools.partial(rows_of, name))
-        model_bytes = sum(getattr(model, part).nbytes for part in lt.DiSMEC._state)
+        model_bytes = sum(getattr(model, part).nbytes for part in model._fitted_arrays())
         record = {"question": "estimate", "system": "DiSMEC", "threads": 1} | describe(name, X, Y) | taken | memory
         record |= {"model_bytes": model_bytes, "estimated_cpu_seconds": told.cpu_seconds}
         record |= {"estimated_memory_bytes": told.memory_bytes, "estimated_model_bytes": told.model_bytes}

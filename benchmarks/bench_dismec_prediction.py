@@ -38,7 +38,7 @@ def main() -> None:
             record["cpu_ms_a_row_single"] = 1000 * single["cpu_seconds"] / len(rows)
             found = lt.metrics.evaluate(model.predict_top_k(X_test, top_k=5), Y_test)
             record |= {f"P@{k}": round(found[f"P@{k}"], 2) for k in (1, 3, 5)}
-            record["model_bytes"] = sum(getattr(model, part).nbytes for part in lt.DiSMEC._state)
+            record["model_bytes"] = sum(getattr(model, part).nbytes for part in model._fitted_arrays())
             emit(record, save)
     if options.peers is not None:
         record = {"question": "prediction"} | describe(options.dataset, X_test, Y_test)

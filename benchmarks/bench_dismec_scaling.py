@@ -40,7 +40,7 @@ def main() -> None:
             record = {"question": "labels scaling", "n_labels": n_labels, "n_rows": N_ROWS, "threads": threads}
             record |= {"n_features": N_FEATURES} | measure(functools.partial(model.fit, X, Y), options.repeats)
             record["wall_milliseconds_a_label"] = 1000 * record["wall_seconds"] / n_labels
-            record["model_bytes"] = sum(getattr(model, part).nbytes for part in lt.DiSMEC._state)
+            record["model_bytes"] = sum(getattr(model, part).nbytes for part in model._fitted_arrays())
             if threads == 1:
                 # Mapped pages of the shards and of the model count as resident while there is room for them.
                 record |= peak_memory(fit_with_checkpoint, functools.partial(data, n_labels))

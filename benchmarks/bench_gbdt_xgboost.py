@@ -69,7 +69,7 @@ record |= {"peak_bytes": memory("VmHWM"), "bytes_before": before}
 if system == "xgboost":
     record["model_bytes"] = len(model.get_booster().save_raw("ubj"))
 else:
-    record["model_bytes"] = sum(getattr(model, name).nbytes for name in model._state)
+    record["model_bytes"] = sum(getattr(model, name).nbytes for name in model._fitted_arrays())
 begin = time.perf_counter()
 if system == "xgboost":
     scores = model.predict_proba(X_test)

@@ -64,7 +64,7 @@ def precisions(model, X_test, Y_test) -> dict[str, float]:
 
 def model_bytes(model) -> int:
     """Size of what `lt.save` writes: all fitted arrays."""
-    return sum(getattr(model, name).nbytes for name in model._state)
+    return sum(getattr(model, name).nbytes for name in model._fitted_arrays())
 
 
 def learn_projection(kind: str, X, Y, l2: float, n_threads: int):

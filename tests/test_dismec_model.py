@@ -11,6 +11,7 @@ from longtail.dismec import training
 from longtail.dismec.index import merge_shards
 from longtail.dismec.similar_labels import label_tree
 from tests.dismec_twin import random_problem
+from tests.fitted_state import check_loaded, with_values
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def dense_scores(model, X):
 def test_any_number_of_threads_gives_the_same_bytes(data, start, monkeypatch):
     monkeypatch.setattr(training, "LABELS_PER_TASK", 7)
     one, four = (lt.DiSMEC(n_jobs=n, start=start).fit(*data) for n in (1, 4))
-    for name in lt.DiSMEC._state:
+    for name in lt.DiSMEC._State.declared().arrays:
         np.testing.assert_array_equal(getattr(one, name), getattr(four, name))
 
 
@@ -51,7 +52,7 @@ def test_a_checkpointed_run_resumes_and_maps_its_weights(data, tmp_path, monkeyp
     resumed = lt.DiSMEC(n_jobs=1).fit(*data, checkpoint=tmp_path / "run")
     assert isinstance(resumed.index_weights_, np.memmap)
     whole = lt.DiSMEC(n_jobs=1).fit(*data)
-    for name in lt.DiSMEC._state:
+    for name in lt.DiSMEC._State.declared().arrays:
         np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
     np.testing.assert_array_equal(resumed.predict_top_k(data[0]).label_ids, whole.predict_top_k(data[0]).label_ids)
 
@@ -67,7 +68,7 @@ def test_added_labels_leave_the_others_byte_identical(data):
     whole = lt.DiSMEC(n_jobs=1).fit(X, Y)
     for label in range(20, 30):
         assert_same_label(model, label, whole, label)
-    for name in lt.DiSMEC._state:
+    for name in lt.DiSMEC._State.declared().arrays:
         np.testing.assert_array_equal(getattr(model, name), getattr(whole, name))
 
 
@@ -79,7 +80,7 @@ def test_removed_labels_are_never_predicted_and_the_others_stay(data):
     assert not np.isin([0, 7], top.label_ids).any()
     for label in set(range(30)) - {0, 7}:
         assert_same_label(model, label, before, label)
-    model._check_state()
+    check_loaded(model)
     with pytest.raises(ValueError, match=r"label_ids must be ints in \[0, 30\)"):
         model.remove_labels([30])
 
@@ -91,7 +92,7 @@ def test_a_second_fit_on_the_same_data_trains_nothing(data, monkeypatch):
     monkeypatch.setattr(training, "make_plan", lambda *args: calls.append(args))
     second = lt.DiSMEC(n_jobs=1).fit(X, Y, warm_start_from=first)
     assert not calls
-    for name in lt.DiSMEC._state:
+    for name in lt.DiSMEC._State.declared().arrays:
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
 
 
@@ -211,9 +212,9 @@ def fitted_with(W, biases, weight_type):
     shard = {"weights": by_label.data, "feature_ids": by_label.indices, "indptr": by_label.indptr.astype(np.int64)}
     shard["biases"] = biases
     labels = [np.arange(W.shape[1])]
-    model._set_index(merge_shards([shard], labels, *W.shape, int8=weight_type == "int8"))
-    model.label_counts_ = np.ones(W.shape[1], dtype=np.int64)
-    model._check_state()
+    index = merge_shards([shard], labels, *W.shape, int8=weight_type == "int8")
+    with_values(model, label_counts_=np.ones(W.shape[1], dtype=np.int64), **index.public())
+    check_loaded(model)
     return model
 
 
@@ -242,7 +243,7 @@ def test_the_estimate_knows_the_models_size_within_a_factor_of_two():
     model = lt.DiSMEC(n_jobs=1)
     told = model.estimate(X, Y)
     model.fit(X, Y)
-    size = sum(getattr(model, name).nbytes for name in lt.DiSMEC._state)
+    size = sum(getattr(model, name).nbytes for name in lt.DiSMEC._State.declared().arrays)
     assert size / 2 <= told.model_bytes <= size * 2
     assert told.memory_bytes > told.model_bytes
     assert told.seconds > 0
@@ -259,7 +260,8 @@ def test_auto_starts_at_zero_only_where_msi_does_not_pay(data):
 
 def test_loaded_weights_that_lead_outside_are_refused(data):
     model = lt.DiSMEC(n_jobs=1).fit(*data)
-    model.index_label_ids_ = model.index_label_ids_.copy()
-    model.index_label_ids_[0] = 30
+    label_ids = model.index_label_ids_.copy()
+    label_ids[0] = 30
+    with_values(model, index_label_ids_=label_ids)
     with pytest.raises(ValueError, match="label_ids must be labels"):
-        model._check_state()
+        check_loaded(model)

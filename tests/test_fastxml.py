@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 import longtail as lt
 from longtail import _core
+from tests.fitted_state import check_loaded
 
 Data = tuple[sp.csr_array, sp.csr_array]
 
@@ -251,7 +252,7 @@ def test_rows_of_the_same_labels_end_in_one_leaf() -> None:
 def test_a_damaged_forest_is_refused(part: str) -> None:
     X, Y = topic_data(100)
     model = lt.FastXML(n_trees=2, n_jobs=1).fit(X, Y)
-    model._check_state()
+    check_loaded(model)
     damaged = getattr(model, part).copy()
     if part == "tree_depths_":
         damaged = damaged[:1]
@@ -259,7 +260,7 @@ def test_a_damaged_forest_is_refused(part: str) -> None:
         damaged[-1 if part == "split_indptr_" else 0] = 10_000 if part != "right_child_" else 1
     setattr(model, part, damaged)
     with pytest.raises(ValueError):
-        model._check_state()
+        check_loaded(model)
 
 
 def test_save_and_load_give_the_same_ranking(tmp_path: Path) -> None:

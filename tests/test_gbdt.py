@@ -22,6 +22,7 @@ from longtail import _core
 from longtail._matrices import canonical_csr
 from longtail.gbdt.column_blocks import BlockWorker, cut_columns, grow_together
 from longtail.gbdt.forest import Forest
+from tests.fitted_state import check_loaded
 
 
 def clusters(n_rows: int = 600, n_labels: int = 12, seed: int = 0) -> tuple[np.ndarray, sp.csr_array]:
@@ -301,10 +302,10 @@ CHANGES: dict[str, Callable[[lt.GBDTSparse], Any]] = {
 def test_damaged_trees_are_refused(message: str) -> None:
     X, Y = clusters(n_rows=100)
     model = small(n_trees=2).fit(X, Y)
-    model._check_state()
+    check_loaded(model)
     CHANGES[message](model)
     with pytest.raises(ValueError, match=message):
-        model._check_state()
+        check_loaded(model)
 
 
 def test_ctrl_c_stops_a_run_that_would_take_minutes(tmp_path: Path) -> None:

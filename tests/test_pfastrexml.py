@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 
 import longtail as lt
 from longtail.tagging.explanations import contributions_of
+from tests.fitted_state import check_loaded
 from tests.test_fastxml import topic_data
 
 Floats = NDArray[np.float64]
@@ -156,7 +157,7 @@ def test_same_bytes_for_any_number_of_threads_over_many_label_ranges(tail: str) 
     X = sp.csr_array(rng.random((60, 20)) * (rng.random((60, 20)) < 0.3), dtype=np.float32)
     Y = sp.csr_array(rng.random((60, 700)) < 0.01, dtype=np.float32)  # three ranges
     one, four = (lt.PfastreXML(n_trees=4, n_jobs=n, tail=tail).fit(X, Y) for n in (1, 4))
-    for name in one._state:
+    for name in one._fitted_arrays():
         assert getattr(one, name).tobytes() == getattr(four, name).tobytes(), name
     assert len(one.centre_norms_) == 700
 
@@ -175,14 +176,14 @@ def test_save_and_load_give_the_same_ranking(tmp_path: Path) -> None:
 def test_damaged_centres_are_refused(part: str) -> None:
     X, Y = topic_data(100)
     model = lt.PfastreXML(n_trees=1, n_jobs=1).fit(X, Y)
-    model._check_state()
+    check_loaded(model)
     damaged = getattr(model, part)[:-1].copy()
     if part == "centre_indices_":
         damaged = getattr(model, part).copy()
         damaged[0] = 10_000
     setattr(model, part, damaged)
     with pytest.raises(ValueError):
-        model._check_state()
+        check_loaded(model)
 
 
 def test_rows_and_labels_without_entries_are_accepted() -> None:

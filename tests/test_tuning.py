@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -13,8 +13,9 @@ import scipy.sparse as sp
 
 import longtail as lt
 from longtail._base import XMCClassifier
+from longtail._fitted import Fitted, State
 from longtail._matrices import Matrix
-from longtail._rules import Choice, Real, Rule
+from longtail._rules import Choice, Real
 from longtail._topk import TopK
 from longtail.execution import Run
 from longtail.tuning import Between, OneOf, Range
@@ -25,18 +26,17 @@ from longtail.tuning.search import propose
 class Dial(XMCClassifier):
     """Ranks rows well only when its dial is near 0.7 and its mode is "on"; refuses to be turned above 0.95."""
 
-    dial: float = 0.1
-    mode: str = "off"
-    _rules: ClassVar[dict[str, tuple[Rule, ...]]] = {"dial": (Real(0, 1),), "mode": (Choice("on", "off", "broken"),)}
-    _ranges: ClassVar[dict[str, Range]] = {"dial": Between(0.0, 1.0), "mode": OneOf("on", "off", "broken")}
+    dial: Annotated[float, Real(0, 1), Between(0.0, 1.0)] = 0.1
+    mode: Annotated[str, Choice("on", "off", "broken"), OneOf("on", "off", "broken")] = "off"
     n_fits: ClassVar[int] = 0
 
-    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run) -> None:
+    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> State:
         Dial.n_fits += 1
         if self.dial > 0.95:
             raise ValueError("Dial: turned too far")
+        return State()
 
-    def _top_k(self, X: Matrix, top_k: int) -> TopK:
+    def _top_k(self, fitted: Fitted[State], X: Matrix, top_k: int) -> TopK:
         """The label of a row is its largest feature; a bad dial finds it in fewer rows."""
         rows = sp.csr_array(X).toarray()
         quality = (1 - abs(self.dial - 0.7)) * {"on": 1.0, "off": 0.6, "broken": 0.2}[self.mode]

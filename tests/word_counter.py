@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -12,25 +12,30 @@ from numpy.typing import NDArray
 
 from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
+from longtail._fitted import Fitted, State
 from longtail._matrices import Matrix
 from longtail._topk import TopK
 from longtail.execution import Run
 from longtail.saving import registry
 
 
+@dataclass(frozen=True, eq=False)
+class WordCounts(State):
+    weights: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=2, finite=True)]
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class WordCounter(XMCClassifier):
     """A label's score: the sum, over the features of a row, of value times the label's mean value of that feature."""
 
-    _state: ClassVar[dict[str, ArraySpec]] = {"weights_": ArraySpec(np.float32, ndim=2, finite=True)}
-    weights_: NDArray[np.float32] = field(init=False)
+    _State: ClassVar = WordCounts
 
-    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run) -> None:
+    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> WordCounts:
         counts = np.maximum(Y.sum(axis=0), 1)
-        self.weights_ = np.ascontiguousarray((Y.T @ sp.csr_array(X)).toarray() / counts[:, None], dtype=np.float32)
+        return WordCounts(np.ascontiguousarray((Y.T @ sp.csr_array(X)).toarray() / counts[:, None], dtype=np.float32))
 
-    def _top_k(self, X: Matrix, top_k: int) -> TopK:
-        scores = sp.csr_array(X) @ self.weights_.T
+    def _top_k(self, fitted: Fitted[WordCounts], X: Matrix, top_k: int) -> TopK:
+        scores = sp.csr_array(X) @ fitted.state.weights.T
         order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k].astype(np.int32)
         found = np.take_along_axis(scores, order, axis=1).astype(np.float32)
         missing = top_k - order.shape[1]

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import platform
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypeGuard, get_args
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core, _rules
-from longtail._array_files import ArraySpec
 from longtail._contributions import Contributions
+from longtail._declared import Collected
 from longtail._estimator import Estimator
-from longtail._matrices import Labels, Matrix, YKind, canonical_csr, check_magnitude, labels_from, without_stored_zeros
+from longtail._fitted import Facts, Fitted, State
+from longtail._matrices import (
+    Labels,
+    Matrix,
+    canonical_csr,
+    check_magnitude,
+    checked_labels,
+    with_unit_rows,
+    without_stored_zeros,
+)
 from longtail._progress import Progress
-from longtail._ranges import Range
-from longtail._rules import Choice, Int, Rule
+from longtail._ranges import Between, OneOf
+from longtail._rules import Bool, Int
 from longtail._threads import resolve_n_jobs
-from longtail._topk import TopK
+from longtail._topk import Tag, TopK
+from longtail._version import __version__
 from longtail._words import counted
 from longtail.execution import Executor, Run
 
 _FIRST_TOP_K = 32
-# Rankings are padded to top_k columns: what nobody reads must not fill the memory.
+# How deep rankings go where the caller sets no limit.
+_DEEP_TOP_K = 100
+# Rankings are padded to top_k columns, so an absurd value would fill the memory.
 _MAX_TOP_K = 1_000_000
 
 
@@ -33,65 +47,37 @@ _MAX_TOP_K = 1_000_000
 class XMCClassifier(Estimator):
     """Base of all estimators.
 
-    A subclass is a keyword-only dataclass that names its parameters once, with a rule for each in `_rules`, and its
-    fitted arrays in `_state` (and as ``field(init=False)``, for the type checker), fitted scalars in `_scalars` and
-    fitted models in `_models`; it implements `_fit` and `_top_k`, and `_check_state` when these must agree.
+    A subclass is a keyword-only dataclass. Each parameter is one annotated line: type, rules, search range, default.
+    `_State` names the class of its fitted state; `_fit` returns one, `_top_k` ranks rows with one. `fit` stores the
+    state with a single assignment after everything else has succeeded, and every prediction reads it once: an
+    interrupted fit changes nothing, and a thread that predicts while another fits uses the old model or the new one.
     """
 
-    n_jobs: int | None = None
-    random_state: int = 0
+    # Scale rows to length one, in training and in prediction. The choice is kept in the model.
+    unit_rows: Annotated[bool, Bool()] = False
+    n_jobs: Annotated[int | None, _rules.N_JOBS] = None
+    random_state: Annotated[int, _rules.SEED] = 0
 
-    _rules: ClassVar[dict[str, tuple[Rule, ...]]] = {"n_jobs": _rules.N_JOBS, "random_state": _rules.SEED}
-    # Where `longtail.tune` looks for good parameters.
-    _ranges: ClassVar[dict[str, Range]] = {}
-    # Fitted arrays (name -> what a file must hold); io saves and checks exactly these. Subclasses add theirs.
-    # label_counts_ (training rows of each label) is what propensities and reports are made of.
-    _state: ClassVar[dict[str, ArraySpec]] = {"label_counts_": ArraySpec(np.int64, ndim=1, min=0)}
-    # Fitted numbers and words, and fitted attributes that are models themselves, each with its rules: saved and
-    # checked likewise. An attribute that may be None says so with Nothing().
-    _scalars: ClassVar[dict[str, tuple[Rule, ...]]] = {
-        "n_features_in_": (Int(1, 2**31 - 1),),
-        "n_labels_": (Int(0, 2**31 - 1),),
-        "n_rows_": (Int(1),),
-        "y_kind_": (Choice(*get_args(YKind)),),
-    }
-    _models: ClassVar[dict[str, tuple[Rule, ...]]] = {}
-    # predict() answers with the labels whose score reaches this.
+    _State: ClassVar[type[State]] = State
+    # What a parameter may be, and where `longtail.tune` looks for good values: both from the annotations.
+    _rules: ClassVar[Any] = Collected(*_rules.KINDS)
+    _ranges: ClassVar[Any] = Collected(Between, OneOf, single=True)
+    # predict() returns the labels whose score reaches this.
     _threshold: ClassVar[float] = 0.5
-
-    n_features_in_: int = field(init=False)
-    feature_names_in_: NDArray[Any] = field(init=False)  # only when X had names
-    n_labels_: int = field(init=False)
-    n_rows_: int = field(init=False)
-    label_counts_: NDArray[np.int64] = field(init=False)
-    y_kind_: YKind = field(init=False)
-    y_dtype_: np.dtype[Any] = field(init=False)
-    classes_: NDArray[Any] = field(init=False)
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        for name in ("_rules", "_ranges", "_state", "_scalars", "_models"):
-            merged: dict[str, Any] = {}
-            for base in reversed(cls.__mro__):
-                merged |= vars(base).get(name, {})
-            setattr(cls, name, merged)
 
     # ---- what a subclass writes -------------------------------------------------------------------------------
 
-    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run) -> None:
-        """Set the fitted arrays."""
+    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **options: Any) -> State:
+        """Return the fitted state; `options` are arguments of the subclass's own ``fit``."""
         raise NotImplementedError
 
-    def _top_k(self, X: Matrix, top_k: int) -> TopK:
+    def _top_k(self, fitted: Fitted[Any], X: Matrix, top_k: int) -> TopK:
         """Rank the labels of each row."""
         raise NotImplementedError
 
-    def _contributions(self, x_row: Matrix, label_id: int) -> Contributions | None:
-        """Tell what each feature of one row adds to the score of a label; None: cannot tell."""
+    def _contributions(self, fitted: Fitted[Any], x_row: Matrix, label_id: int) -> Contributions | None:
+        """Return what each feature of one prepared row adds to the score of a label; None if unknown."""
         return None
-
-    def _check_state(self) -> None:
-        """Raise ValueError unless the loaded arrays agree with each other."""
 
     # ---- what a user calls ------------------------------------------------------------------------------------
 
@@ -105,6 +91,8 @@ class XMCClassifier(Estimator):
         progress: Progress = None,
     ) -> Self:
         """Learn from rows and their labels.
+
+        If the fit fails or is interrupted, the estimator stays exactly as it was before.
 
         Parameters
         ----------
@@ -123,22 +111,7 @@ class XMCClassifier(Estimator):
         -------
         self
         """
-        owner = type(self).__name__
-        _rules.check_params(owner, self.get_params(deep=False), self._rules)
-        X = without_stored_zeros(self._validated(X, reset=True))
-        check_magnitude(owner, X)
-        labels = labels_from(owner, y, X.shape[0])
-        if labels.Y.nnz == 0:
-            raise ValueError(
-                f"{owner}: y must have a label in at least one row, got none in {counted(X.shape[0], 'row')}"
-            )
-        _core.check_labels(labels.Y.shape[1], labels.Y.indptr, labels.Y.indices, "y")
-        with Run(
-            owner, resolve_n_jobs(self.n_jobs), executor=executor, checkpoint=checkpoint, progress=progress
-        ) as run:
-            self._fit(X, labels.Y, run)
-        self._remember(labels)
-        return self
+        return self._fit_whole(X, y, executor=executor, checkpoint=checkpoint, progress=progress)
 
     def predict_top_k(self, X: Any, top_k: int = 5) -> TopK:
         """Rank the labels of each row.
@@ -147,7 +120,7 @@ class XMCClassifier(Estimator):
         ----------
         X : CSR matrix or array (n_rows, n_features)
         top_k : int, default 5
-            How many labels a row; rows with fewer candidates are padded with label -1 and score 0.
+            How many labels per row; rows with fewer candidates are padded with label -1 and score 0.
 
         Returns
         -------
@@ -156,96 +129,286 @@ class XMCClassifier(Estimator):
         """
         return self._checked_top_k(X, top_k, self._top_k)
 
-    def _checked_top_k(self, X: Any, top_k: int, rank: Callable[[Matrix, int], TopK]) -> TopK:
-        """Check X and top_k, rank, and pad to top_k columns."""
-        self._check_fitted()
-        _rules.check_value(type(self).__name__, "top_k", top_k, (_rules.Int(1, max(_MAX_TOP_K, self.n_labels_)),))
-        found = rank(self._validated(X, reset=False), min(int(top_k), max(self.n_labels_, 1)))
-        n_missing = int(top_k) - found.label_ids.shape[1]
-        if n_missing == 0:
-            return found
-        beside = ((0, 0), (0, n_missing))  # there are not that many labels
-        return TopK(np.pad(found.label_ids, beside, constant_values=-1), np.pad(found.scores, beside))
-
     def predict(self, X: Any) -> Any:
         """Decide the labels of each row, in the form that fit got: sparse in, sparse out; 1-D in, 1-D out."""
-        self._check_fitted()
-        X = self._validated(X, reset=False)
-        if self.y_kind_ == "classes":
-            best = self._top_k(X, 1).label_ids[:, 0]
-            return self.classes_[np.maximum(best, 0)]
-        Y_hat = self._labels_above(X)
-        return Y_hat.toarray() if self.y_kind_ == "dense" else Y_hat
+        fitted = self._whole()
+        X = self._prepared(fitted.facts, X)
+        facts = fitted.facts
+        if facts.classes is not None:
+            best = self._top_k(fitted, X, 1).label_ids[:, 0]
+            return facts.classes[np.maximum(best, 0)]
+        Y_hat = self._labels_above(fitted, X)
+        return Y_hat.toarray() if facts.y_kind == "dense" else Y_hat
+
+    # ---- the protocol of models (_model.py) -------------------------------------------------------------------
+
+    @property
+    def takes_texts(self) -> bool:
+        """Inputs are rows of features; a Tagger takes texts."""
+        return False
+
+    @property
+    def label_names_(self) -> list[str]:
+        """Labels are only numbered here; a Tagger has names."""
+        return []
+
+    @property
+    def calibration_(self) -> Any:
+        """None: scores are not calibrated."""
+        return None
+
+    def propose(
+        self, inputs: Any, top_k: int | None = 5, *, threshold: float | None = None, **ranking: Any
+    ) -> list[list[Tag]]:
+        """Propose label ids for each row, best first: at most `top_k`, and only those whose score reaches `threshold`.
+
+        `ranking` are further options of ``predict_top_k``.
+        """
+        _rules.check_value(type(self).__name__, "threshold", threshold, (_rules.Nothing(), _rules.Real()))
+        depth = min(_DEEP_TOP_K, self.n_labels_) if top_k is None else top_k
+        label_ids, scores = self.predict_top_k(inputs, depth, **ranking)
+        given = label_ids >= 0 if threshold is None else (label_ids >= 0) & (scores >= threshold)
+        return [
+            [Tag(label_id, score) for label_id, score, is_given in zip(*row, strict=True) if is_given]
+            for row in zip(label_ids.tolist(), scores.tolist(), given.tolist(), strict=True)
+        ]
+
+    def encode(self, labels: Any) -> tuple[sp.csr_array, int]:
+        """Check a 0/1 label matrix against the labels of the model; nothing is unknown (0)."""
+        Y = sp.csr_array(labels)
+        n_labels = self._whole().facts.n_labels
+        if Y.shape[1] != n_labels:
+            raise ValueError(f"the data has {Y.shape[1]} labels, but {type(self).__name__} was fitted with {n_labels}")
+        return checked_labels(type(self).__name__, Y, Y.shape[0]).Y, 0
+
+    def card(self) -> dict[str, Any]:
+        """Describe the model: JSON values for people and pages."""
+        facts = self._whole().facts
+        params = self.get_params(deep=False)
+        counts = np.sort(facts.label_counts)
+        return {
+            "estimator": type(self).__name__,
+            "parameters": {
+                name: value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+                for name, value in params.items()
+            },
+            "n_rows": facts.n_rows,
+            "n_features": facts.n_features_in,
+            "n_labels": facts.n_labels,
+            "label_counts": {
+                "least": int(counts[0]),
+                "median": float(np.median(counts)),
+                "greatest": int(counts[-1]),
+                "n_labels_up_to_5": int((counts <= 5).sum()),
+                "labels_per_row": float(counts.sum() / facts.n_rows),
+            },
+            "instruction_set": facts.instruction_set,
+            "versions": {"longtail": __version__, "python": platform.python_version()},
+        }
+
+    def with_threads(self, n_jobs: int | None) -> Self:
+        """Return the same fitted model with another `n_jobs`; arrays are shared."""
+        return copy.copy(self).set_params(n_jobs=n_jobs)
+
+    # ---- fitted attributes ------------------------------------------------------------------------------------
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of X in training."""
+        return self._facts.n_features_in
+
+    @property
+    def n_labels_(self) -> int:
+        """Labels the model knows."""
+        return self._facts.n_labels
+
+    @property
+    def n_rows_(self) -> int:
+        """Rows in training."""
+        return self._facts.n_rows
+
+    @property
+    def label_counts_(self) -> NDArray[np.int64]:
+        """Training rows of each label."""
+        return self._facts.label_counts
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The values of a 1-D y; the label ids if y was a matrix."""
+        facts = self._facts
+        return np.arange(facts.n_labels) if facts.classes is None else facts.classes
+
+    def __getattr__(self, name: str) -> Any:
+        """Read the public attributes of the fitted state."""
+        fitted = self.__dict__.get("_fitted")
+        if fitted is not None and name in fitted.public:
+            return fitted.public[name]
+        hint = "; it is not fitted yet" if fitted is None and name.endswith("_") else ""
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.endswith("_") and not name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__}: {name} is part of the fitted model and cannot be set")
+        super().__setattr__(name, value)
+
+    @property
+    def _facts(self) -> Facts:
+        fitted: Fitted[Any] | None = self.__dict__.get("_fitted")
+        if fitted is None:
+            raise AttributeError(f"{type(self).__name__} is not fitted yet")
+        return fitted.facts
+
+    def _fitted_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the model as they are saved, by public name."""
+        fitted = self._whole()
+        return {name: fitted.public[name] for name in (*Facts.declared().arrays, *self._State.declared().arrays)}
 
     # ---- shared inner parts -----------------------------------------------------------------------------------
 
-    def _validated(self, X: ArrayLike, *, reset: bool) -> Matrix:
-        if not reset and self._is_ready(X):
-            return _native_checked(canonical_csr(X)) if sp.issparse(X) else X
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fitted" in self.__dict__
+
+    def _whole(self) -> Fitted[Any]:
+        """Return the fitted model, or raise NotFittedError. Read once per call, so that a refit cannot mix two."""
+        self._check_fitted()
+        fitted: Fitted[Any] = self.__dict__["_fitted"]
+        return fitted
+
+    def _fit_whole(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        executor: str | Executor | None,
+        checkpoint: str | os.PathLike[str] | None,
+        progress: Progress,
+        **options: Any,
+    ) -> Self:
+        owner = type(self).__name__
+        _rules.check_params(owner, self.get_params(deep=False), self._rules)
+        X, feature_names = self._training_rows(X)
+        labels = checked_labels(owner, y, X.shape[0])
+        if labels.Y.nnz == 0:
+            raise ValueError(
+                f"{owner}: y must have a label in at least one row, got none in {counted(X.shape[0], 'row')}"
+            )
+        with Run(
+            owner, resolve_n_jobs(self.n_jobs), executor=executor, checkpoint=checkpoint, progress=progress
+        ) as run:
+            state = self._fit(X, labels.Y, run, **options)
+        self._fitted = Fitted(self._facts_of(labels, X.shape[1], feature_names), state)
+        return self
+
+    def _facts_of(self, labels: Labels, n_features: int, feature_names: NDArray[Any] | None) -> Facts:
+        n_rows, n_labels = labels.Y.shape
+        return Facts(
+            n_features_in=n_features,
+            n_labels=n_labels,
+            n_rows=n_rows,
+            y_kind=labels.kind,
+            unit_rows=bool(self.unit_rows),
+            instruction_set=_core.isa,
+            label_counts=np.bincount(labels.Y.indices, minlength=n_labels).astype(np.int64),
+            y_dtype=labels.dtype,
+            classes=labels.classes,
+            feature_names_in=feature_names,
+        )
+
+    def _checked_top_k(self, X: Any, top_k: int, rank: Callable[[Fitted[Any], Matrix, int], TopK]) -> TopK:
+        """Check X and top_k, rank, and pad to top_k columns."""
+        fitted = self._whole()
+        n_labels = fitted.facts.n_labels
+        self._check_top_k(top_k, n_labels)
+        found = rank(fitted, self._prepared(fitted.facts, X), min(int(top_k), n_labels))
+        n_missing = int(top_k) - found.label_ids.shape[1]
+        if n_missing == 0:
+            return found
+        beside = ((0, 0), (0, n_missing))
+        return TopK(np.pad(found.label_ids, beside, constant_values=-1), np.pad(found.scores, beside))
+
+    def _check_top_k(self, top_k: object, n_labels: int) -> None:
+        _rules.check_value(type(self).__name__, "top_k", top_k, (Int(1, max(_MAX_TOP_K, n_labels)),))
+
+    def _training_rows(self, X: ArrayLike) -> tuple[Matrix, NDArray[Any] | None]:
+        """Check and prepare rows to learn from; also return the names of their columns, if X has any."""
+        checked, names = self._sklearn_checked(X, None)
+        rows = without_stored_zeros(_native(checked))
+        check_magnitude(type(self).__name__, rows)
+        return (with_unit_rows(rows) if self.unit_rows else rows), names
+
+    def _prepared(self, facts: Facts, X: ArrayLike) -> Matrix:
+        """Check rows to rank and bring them into the form that the model was trained on."""
+        rows = _native(X if _is_ready(facts, X) else self._sklearn_checked(X, facts)[0])
+        return with_unit_rows(rows) if facts.unit_rows else rows
+
+    def _sklearn_checked(self, X: ArrayLike, facts: Facts | None) -> tuple[Any, NDArray[Any] | None]:
         from sklearn.utils.validation import validate_data
 
+        # scikit-learn stores what it finds on the estimator it is given: a stand-in, so that `self` stays as it was.
+        stand_in = _stand_in(self, facts)
         try:
-            with np.errstate(over="ignore"):  # what overflows float32 becomes infinite, and is then refused as such
+            with np.errstate(over="ignore"):  # what overflows float32 becomes infinite and is then refused
                 checked = validate_data(
-                    self,
+                    stand_in,
                     X,
-                    reset=reset,
+                    reset=facts is None,
                     accept_sparse="csr",
                     dtype=np.float32,
                     order="C",
-                    ensure_min_samples=1 if reset else 0,
+                    ensure_min_samples=1 if facts is None else 0,
                 )
         except ValueError as error:
-            if "contains NaN" in str(error):  # scikit-learn's text goes on with other estimators to use
+            if "contains NaN" in str(error):  # scikit-learn goes on to recommend other estimators
                 name = type(self).__name__
                 raise ValueError(f"{name}: Input X contains NaN; fill or drop the missing values first") from None
             raise
-        if sp.issparse(checked):
-            return _native_checked(canonical_csr(checked))
-        return np.ascontiguousarray(checked)
+        return checked, getattr(stand_in, "feature_names_in_", None)
 
-    def _is_ready(self, X: Any) -> TypeGuard[Matrix]:
-        """Whether rows to rank are what scikit-learn's checks would make of them; as a Tagger's are."""
-        if hasattr(self, "feature_names_in_"):  # then names are compared, or their lack is warned about
-            return False
-        if isinstance(X, sp.csr_array | sp.csr_matrix):
-            return bool(X.dtype == np.float32 and X.ndim == 2 and X.shape[1] == self.n_features_in_)
-        if type(X) is np.ndarray and X.ndim == 2 and X.dtype == np.float32 and X.flags.c_contiguous:
-            return X.shape[1] == self.n_features_in_ and bool(np.isfinite(X).all())
-        return False
-
-    def _remember(self, labels: Labels) -> None:
-        self.n_rows_, self.n_labels_ = labels.Y.shape
-        self.label_counts_ = np.bincount(labels.Y.indices, minlength=self.n_labels_).astype(np.int64)
-        self.y_kind_ = labels.kind
-        self.y_dtype_ = labels.dtype
-        if labels.classes is not None:
-            self.classes_ = labels.classes
-        elif hasattr(self, "classes_"):
-            del self.classes_
-
-    def _labels_above(self, X: Matrix) -> sp.csr_array:
-        """Collect every label whose score reaches the threshold; asks for more labels only where a row is full."""
-        n_rows = X.shape[0]
+    def _labels_above(self, fitted: Fitted[Any], X: Matrix) -> sp.csr_array:
+        """Collect every label whose score reaches the threshold; ranks deeper only where a row is full."""
+        n_rows, n_labels = X.shape[0], fitted.facts.n_labels
         rows = np.arange(n_rows)
         found: list[tuple[NDArray[Any], NDArray[Any]]] = []
-        top_k = min(_FIRST_TOP_K, self.n_labels_)
+        top_k = min(_FIRST_TOP_K, n_labels)
         while len(rows):
-            label_ids, scores = self._top_k(X[rows], top_k)
+            label_ids, scores = self._top_k(fitted, X[rows], top_k)
             reached = (label_ids >= 0) & (scores >= self._threshold)
-            full = reached[:, -1] & (top_k < self.n_labels_)
+            full = reached[:, -1] & (top_k < n_labels)
             row_numbers, columns = np.nonzero(reached & ~full[:, None])
             found.append((rows[row_numbers], label_ids[row_numbers, columns]))
             rows = rows[full]
-            top_k = min(top_k * 4, self.n_labels_)
+            top_k = min(top_k * 4, n_labels)
         row_ids = np.concatenate([part for part, _ in found]) if found else np.empty(0, np.int64)
         label_ids = np.concatenate([part for _, part in found]) if found else np.empty(0, np.int64)
-        ones = np.ones(len(row_ids), dtype=self.y_dtype_)
-        return sp.csr_array((ones, (row_ids, label_ids)), shape=(n_rows, self.n_labels_))
+        ones = np.ones(len(row_ids), dtype=fitted.facts.y_dtype)
+        return sp.csr_array((ones, (row_ids, label_ids)), shape=(n_rows, n_labels))
 
 
-def _native_checked(X: Matrix) -> Matrix:
-    """Prove once that no index leads native code astray: scipy objects are easily put together by hand."""
-    if sp.issparse(X):
-        _core.check_csr(X.shape[1], X.indptr, X.indices, X.data, "X")
-    return X
+def _native(X: Any) -> Matrix:
+    """Return rows in the one form that native code reads, with every index checked once."""
+    if not sp.issparse(X):
+        return np.ascontiguousarray(X)
+    rows = canonical_csr(X)
+    _core.check_csr(rows.shape[1], rows.indptr, rows.indices, rows.data, "X")
+    return rows
+
+
+def _is_ready(facts: Facts, X: Any) -> TypeGuard[Matrix]:
+    """Return whether rows to rank need no conversion by scikit-learn, as a Tagger's do not."""
+    if facts.feature_names_in is not None:  # names are compared, or their absence gives a warning
+        return False
+    if isinstance(X, sp.csr_array | sp.csr_matrix):
+        return bool(X.dtype == np.float32 and X.ndim == 2 and X.shape[1] == facts.n_features_in)
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype == np.float32 and X.flags.c_contiguous:
+        return X.shape[1] == facts.n_features_in and bool(np.isfinite(X).all())
+    return False
+
+
+def _stand_in(estimator: Estimator, facts: Facts | None) -> Any:
+    """Make an object that scikit-learn's validation takes for the estimator."""
+    made = type(type(estimator).__name__, (), {"__sklearn_tags__": lambda _: estimator.__sklearn_tags__()})()
+    if facts is not None:
+        made.n_features_in_ = facts.n_features_in
+        if facts.feature_names_in is not None:
+            made.feature_names_in_ = facts.feature_names_in
+    return made

@@ -13,11 +13,16 @@ from typing import Any, Self
 
 
 class Estimator:
-    """A dataclass whose fields with ``init=True`` are its parameters."""
+    """What scikit-learn's tools call; the parameters are the fields of a dataclass with ``init=True``."""
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        """Return the parameters with their defaults."""
+        return {field.name: field.default for field in fields(cls) if field.init}  # type: ignore[arg-type]
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        return sorted(field.name for field in fields(cls) if field.init)  # type: ignore[arg-type]
+        return sorted(cls._defaults())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` adds those of estimators among them as ``name__param``."""
@@ -47,7 +52,7 @@ class Estimator:
         return self
 
     def __repr__(self) -> str:
-        defaults = {field.name: field.default for field in fields(self)}  # type: ignore[arg-type]
+        defaults = self._defaults()
         changed = [
             f"{name}={value!r}" for name, value in self.get_params(deep=False).items() if value is not defaults[name]
         ]
@@ -69,7 +74,7 @@ class Estimator:
         raise NotImplementedError
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_") and hasattr(self, "n_labels_")
+        raise NotImplementedError
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-# CSR with float32 values, int32 indices, int64 indptr, sorted and distinct; or C-contiguous float32.
-Matrix = sp.csr_array | NDArray[np.float32]
+from longtail import _core
+
+# sp.csr_array with float32 values, int32 indices, int64 indptr, sorted and distinct; or C-contiguous float32 array.
+# Any for the type checker: scipy is not typed.
+Matrix: TypeAlias = Any
 # 1e14² · 1e10 rows is still a float32.
 _MAX_MAGNITUDE = 1e14
 YKind = Literal["classes", "dense", "sparse"]
@@ -84,7 +87,22 @@ def check_magnitude(owner: str, X: Any) -> None:
         )
 
 
-def labels_from(owner: str, y: Any, n_rows: int) -> Labels:
+def with_unit_rows(X: Matrix) -> Matrix:
+    """Scale every row to length one; empty rows stay empty."""
+    if isinstance(X, np.ndarray):
+        indptr = np.arange(X.shape[0] + 1, dtype=np.int64) * X.shape[1]
+        return _core.unit_rows(indptr, X.reshape(-1)).reshape(X.shape)
+    return csr_from_parts(_core.unit_rows(X.indptr, X.data), X.indices, X.indptr, X.shape)
+
+
+def checked_labels(owner: str, y: Any, n_rows: int) -> Labels:
+    """Read y and prove that every index is in range: the one way from a user's labels to native code."""
+    labels = _labels_from(owner, y, n_rows)
+    _core.check_labels(labels.Y.shape[1], labels.Y.indptr, labels.Y.indices, "y")
+    return labels
+
+
+def _labels_from(owner: str, y: Any, n_rows: int) -> Labels:
     """Read y: 1-D classes, a dense 0/1 indicator or a sparse one."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None")

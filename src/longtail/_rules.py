@@ -123,6 +123,8 @@ class Instance:
 
 
 N_JOBS: tuple[Rule, ...] = (Nothing(), Int(1), Int(-1, -1))
+# Classes of rules, to tell them from other annotations of a parameter.
+KINDS = (Int, Real, Choice, Bool, Text, Nothing, Instance)
 SEED: tuple[Rule, ...] = (Int(0, 2**63 - 1),)
 
 

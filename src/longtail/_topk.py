@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,3 +19,11 @@ class TopK(NamedTuple):
 
     label_ids: NDArray[np.int32]
     scores: NDArray[np.float32]
+
+
+class Tag(NamedTuple):
+    """One proposed label: its name, its score and, after calibration, its probability."""
+
+    label: Any  # a str; an int where labels have no names
+    score: float
+    proba: float | None = None

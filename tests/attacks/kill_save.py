@@ -27,6 +27,9 @@ import numpy as np
 
 import longtail as lt
 from longtail._array_files import publish
+from longtail._fitted import Facts, Fitted
+from longtail.baselines.popularity import Ranking
+from longtail.tagging.tagger import TaggerState
 
 _N_LABELS = 5_000
 _FILE_EVENTS = ("open", "os.", "shutil.", "fcntl.", "ctypes.dlsym")
@@ -34,14 +37,22 @@ _FILE_EVENTS = ("open", "os.", "shutil.", "fcntl.", "ctypes.dlsym")
 
 def make_model(version: int) -> lt.Tagger:
     """Make a model whose every array and name tells its version."""
+    facts = Facts(
+        n_features_in=1,
+        n_labels=_N_LABELS,
+        n_rows=version,
+        y_kind="sparse",
+        unit_rows=False,
+        instruction_set="unknown",
+        label_counts=np.full(_N_LABELS, version, np.int64),
+        y_dtype=np.dtype(np.float32),
+    )
+    ranking = np.roll(np.arange(_N_LABELS, dtype=np.int32), version)
     estimator = lt.Popularity()
-    estimator.n_features_in_, estimator.n_labels_, estimator.n_rows_ = 1, _N_LABELS, version
-    estimator.y_kind_, estimator.y_dtype_ = "sparse", np.dtype(np.float32)
-    estimator.label_counts_ = np.full(_N_LABELS, version, np.int64)
-    estimator.ranking_ = np.full(_N_LABELS, version, np.int32)
-    estimator.shares_ = np.full(_N_LABELS, version / 1e6, np.float32)
-    tagger = lt.Tagger(estimator, lt.TextVectorizer(min_df=1, max_features=version).fit([f"word{version}"]))
-    tagger.label_names_ = [f"{version} {label_id}" for label_id in range(_N_LABELS)]
+    estimator._fitted = Fitted(facts, Ranking(ranking, np.full(_N_LABELS, version / 1e6, np.float32)))
+    vectorizer = lt.TextVectorizer(min_df=1, max_features=version).fit([f"word{version}"])
+    tagger = lt.Tagger()
+    tagger._put(TaggerState(estimator, vectorizer, [f"{version} {label_id}" for label_id in range(_N_LABELS)]))
     return tagger
 
 
@@ -54,7 +65,7 @@ def read_version(path: Path) -> int:
     assert tagger.label_names_ == expected.label_names_, "a mix"
     assert tagger.vectorizer.params() == expected.vectorizer.params(), "a mix"
     assert tagger.vectorizer.vocabulary_ == expected.vectorizer.vocabulary_, "a mix"
-    for name in expected.estimator._state:
+    for name in expected.estimator._fitted_arrays():
         np.testing.assert_array_equal(getattr(tagger.estimator, name), getattr(expected.estimator, name))
     return version
 

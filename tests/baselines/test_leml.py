@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import longtail as lt
 from longtail import _core
 from longtail.gbdt.projection import leml_projection
+from tests.fitted_state import check_loaded
 
 
 def problem(seed: int = 0) -> tuple[np.ndarray, sp.csr_array]:
@@ -76,10 +77,10 @@ def test_more_components_than_features_are_cut() -> None:
 def test_damaged_factors_are_refused(name: str, message: str) -> None:
     X, Y = problem()
     model = lt.LEML(n_components=4).fit(X, Y)
-    model._check_state()
+    check_loaded(model)
     if name == "seen_label_ids_":
         model.seen_label_ids_ = np.where(model.seen_label_ids_ == 0, 99, model.seen_label_ids_)
     else:
         setattr(model, name, getattr(model, name)[1:])
     with pytest.raises(ValueError, match=message):
-        model._check_state()
+        check_loaded(model)

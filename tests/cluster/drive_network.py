@@ -48,7 +48,8 @@ def main() -> None:
         there = lt.FastXML(n_trees=6).fit(data.X, data.Y, executor=executor)
     here = lt.FastXML(n_trees=6).fit(data.X, data.Y)
     prints = [
-        hashlib.sha256(b"".join(getattr(m, part).tobytes() for part in m._state)).hexdigest() for m in (here, there)
+        hashlib.sha256(b"".join(getattr(m, part).tobytes() for part in m._fitted_arrays())).hexdigest()
+        for m in (here, there)
     ]
     right = all(total == int(numbers.sum()) for _, total in found)
     print(json.dumps({"networks": sorted({network for network, _ in found}), "right": right, "prints": prints}))

@@ -60,7 +60,7 @@ def test_a_killed_block_is_made_anew_and_the_model_is_the_same(
     there = make_model().fit(*data, executor=lt.RayExecutor(address=cluster.address), checkpoint=tmp_path)
     killer.join()
     assert "lost a worker" in caplog.text
-    for part in here._state:
+    for part in here._fitted_arrays():
         assert getattr(here, part).tobytes() == getattr(there, part).tobytes(), part
 
 
@@ -76,5 +76,5 @@ def test_trees_of_a_checkpoint_are_not_grown_again(cluster: LocalCluster, data: 
     there = make_model().fit(*data, executor=executor, checkpoint=tmp_path)
     assert all(path.stat().st_ino == inode for path, inode in finished.items())
     here = make_model().fit(*data)
-    for part in here._state:
+    for part in here._fitted_arrays():
         assert getattr(here, part).tobytes() == getattr(there, part).tobytes(), part

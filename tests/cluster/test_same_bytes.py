@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import longtail as lt
-from longtail.batch import rank_rows, tag_texts
+from longtail.batch import propose
 from longtail.execution import Run
 from tests.cluster.conftest import LocalCluster
 from tests.cluster.tasks import describe_process, make_plan
@@ -36,7 +35,7 @@ def test_every_estimator_gives_the_same_bytes(cluster: LocalCluster, data: Any, 
         few = {"n_trees": 5} if "n_trees" in make().get_params() else {}
         here = make().set_params(**few).fit(X, labels)
         there = make().set_params(**few).fit(X, labels, executor=lt.RayExecutor(address=cluster.address))
-        for part in here._state:
+        for part in here._fitted_arrays():
             expected, found = getattr(here, part), getattr(there, part)
             assert expected.dtype == found.dtype, f"{name}.{part}"
             assert expected.tobytes() == found.tobytes(), f"{name}.{part} on {n_workers} workers"
@@ -50,17 +49,10 @@ def test_predictions_are_the_same_in_the_same_order(
     executor = lt.RayExecutor(address=cluster.address)
     for rows in (X, X.toarray()):
         model = lt.FastXML(n_trees=5).fit(rows, Y)
-        expected = model.predict_top_k(rows, 4)
-        blocks = list(rank_rows(model, rows, 4, executor=executor))
-        assert len(blocks) == 8
-        np.testing.assert_array_equal(np.concatenate([block.label_ids for block in blocks]), expected.label_ids)
-        np.testing.assert_array_equal(np.concatenate([block.scores for block in blocks]), expected.scores)
+        assert list(propose(model, rows, 4, executor=executor)) == model.propose(rows, 4)
     texts = [f"word{i % 7} word{i % 3}" for i in range(100)]
     tagger = lt.Tagger().fit(texts, [[f"label{i % 7}"] for i in range(100)])
-    found = list(tag_texts(tagger, texts, 2, executor=executor))
-    assert [(answer.labels, answer.scores) for answer in found] == [
-        ([tag.label for tag in tags], [tag.score for tag in tags]) for tags in tagger.tag(texts, 2)
-    ]
+    assert list(propose(tagger, texts, 2, executor=executor)) == tagger.tag(texts, 2)
 
 
 def test_tasks_read_shared_arrays_and_use_one_thread(cluster: LocalCluster, tmp_path: Path) -> None:
@@ -84,5 +76,5 @@ def test_mapped_data_on_shared_storage_is_opened_by_path(
     assert not hasattr(places["copied"], "path")
     there = lt.FastXML(n_trees=3).fit(X, Y, executor=executor)
     here = lt.FastXML(n_trees=3).fit(made.X, made.Y)
-    for part in here._state:
+    for part in here._fitted_arrays():
         assert getattr(here, part).tobytes() == getattr(there, part).tobytes(), part

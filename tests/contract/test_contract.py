@@ -191,7 +191,7 @@ def test_matrices_with_wild_indices_are_refused_before_native_code_sees_them(
 
 
 def fitted_bytes(model: XMCClassifier) -> dict[str, bytes]:
-    return {name: np.ascontiguousarray(getattr(model, name)).tobytes() for name in model._state}
+    return {name: np.ascontiguousarray(getattr(model, name)).tobytes() for name in model._fitted_arrays()}
 
 
 def test_same_seed_same_bytes_for_any_number_of_threads(estimator: XMCClassifier, toy: Any) -> None:

@@ -7,7 +7,6 @@ import scipy.sparse as sp
 import longtail as lt
 from longtail.report import examine
 from longtail.report.labels import Shower, count
-from longtail.report.reliability import _grouped
 
 # Rows 0-3; labels 0-4. The top two of each row:
 TOP = np.array([[0, 1], [0, 2], [0, 2], [0, -1]], dtype=np.int32)
@@ -67,16 +66,6 @@ def test_examples_show_what_the_table_is_about(counts):
     assert show.findings(np.array([0]), examples="wrong")[0].example == "text 3"
     assert show.findings(np.array([2]), examples="found")[0].example is None
     assert Shower(counts, TOP, TRUTH, None, None).findings(np.array([1]), examples="missed")[0].example == "row 3"
-
-
-def test_reliability_compares_what_is_said_with_what_is_so():
-    probas = np.array([0.25] * 4 + [0.75] * 4)
-    is_true = np.array([True, False, False, False, True, True, False, False])
-    found = _grouped(probas, is_true, None)
-    assert found.mean_proba == [25, 75]
-    assert found.share_true == [25, 50]
-    assert found.counts == [4, 4]
-    assert found.ece == pytest.approx(12.5)
 
 
 def test_a_model_of_matrices_can_be_examined():

@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 import longtail as lt
 from longtail.saving import make_estimator, upgrades
 from longtail.saving.registry import DEFAULT, HOMES, find_class
+from tests.fitted_state import with_values
 from tests.saving.toy_tree import ToyTree, register
 
 X = sp.random_array((30, 8), density=0.4, rng=np.random.default_rng(0), format="csr").astype(np.float32)
@@ -56,7 +57,7 @@ def test_an_estimator_with_everything_comes_back(toy: ToyTree, tmp_path: Path) -
 
 def test_a_scalar_and_an_inner_model_may_be_none(toy: ToyTree, tmp_path: Path) -> None:
     toy.fit(X, Y)
-    toy.inner_ = toy.gain_ = None
+    with_values(toy, inner_=None, gain_=None)
     lt.save(toy, tmp_path / "m")
     found = lt.load(tmp_path / "m")
     assert isinstance(found, ToyTree)

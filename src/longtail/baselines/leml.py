@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,13 +13,35 @@ from longtail import _core
 from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
+from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix
-from longtail._ranges import Between, Range
+from longtail._ranges import Between
 from longtail._rules import Int, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.execution import Run, fingerprint
 from longtail.gbdt.projection import Factors, leml_projection, project
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank(State):
+    """The factors W and H of the labels that have positives."""
+
+    feature_factors: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=2, finite=True)]
+    label_factors: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=2, finite=True)]
+    seen_label_ids: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=0)]
+    objectives: Annotated[NDArray[np.float64], ArraySpec(np.float64, ndim=1, finite=True)]
+
+    def check(self, owner: str, facts: Facts) -> None:
+        if self.feature_factors.shape[0] != facts.n_features_in:
+            raise ValueError(f"{owner}: feature_factors_ must have {facts.n_features_in} rows")
+        expected = (self.feature_factors.shape[1], len(self.seen_label_ids))
+        if self.label_factors.shape != expected:
+            raise ValueError(f"{owner}: label_factors_ must have shape {expected}, got {self.label_factors.shape}")
+        if (np.diff(self.seen_label_ids) <= 0).any():
+            raise ValueError(f"{owner}: seen_label_ids_ must increase; the file is damaged")
+        if len(self.seen_label_ids) and self.seen_label_ids[-1] >= facts.n_labels:
+            raise ValueError(f"{owner}: label {self.seen_label_ids[-1]} does not exist")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -54,31 +76,13 @@ class LEML(XMCClassifier):
     array([[1]], dtype=int32)
     """
 
-    n_components: int = 100
-    l2: float = 10.0
-    n_iterations: int = 10
+    n_components: Annotated[int, Int(1), Between(20, 500, log=True)] = 100
+    l2: Annotated[float, Real(0, above=True), Between(0.1, 100.0, log=True)] = 10.0
+    n_iterations: Annotated[int, Int(1)] = 10
 
-    _rules: ClassVar = {
-        "n_components": (Int(1),),
-        "l2": (Real(0, above=True),),
-        "n_iterations": (Int(1),),
-    }
-    _ranges: ClassVar[dict[str, Range]] = {
-        "n_components": Between(20, 500, log=True),
-        "l2": Between(0.1, 100.0, log=True),
-    }
-    _state: ClassVar[dict[str, ArraySpec]] = {
-        "feature_factors_": ArraySpec(np.float32, ndim=2, finite=True),
-        "label_factors_": ArraySpec(np.float32, ndim=2, finite=True),
-        "seen_label_ids_": ArraySpec(np.int32, ndim=1, min=0),
-        "objectives_": ArraySpec(np.float64, ndim=1, finite=True),
-    }
-    feature_factors_: NDArray[np.float32] = field(init=False)
-    label_factors_: NDArray[np.float32] = field(init=False)
-    seen_label_ids_: NDArray[np.int32] = field(init=False)
-    objectives_: NDArray[np.float64] = field(init=False)
+    _State: ClassVar = LowRank
 
-    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run) -> None:
+    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> LowRank:
         def work() -> Factors:
             n_components = min(self.n_components, X.shape[1])
             return leml_projection(
@@ -101,34 +105,32 @@ class LEML(XMCClassifier):
             if checkpoint is not None:
                 shard = checkpoint.store(0, shard)
         run.report("runs", 1, 1)
-        self.feature_factors_ = shard["W"]
-        self.seen_label_ids_ = np.unique(Y.indices).astype(np.int32)
-        self.label_factors_ = np.ascontiguousarray(shard["H"][self.seen_label_ids_].T)
-        self.objectives_ = shard["objectives"]
+        for name in ("W", "H"):
+            if not np.isfinite(shard[name]).all():
+                raise ValueError("LEML: the factors overflowed float32; scale X down, or set unit_rows=True")
+        seen = np.unique(Y.indices).astype(np.int32)
+        return LowRank(
+            feature_factors=shard["W"],
+            label_factors=np.ascontiguousarray(shard["H"][seen].T),
+            seen_label_ids=seen,
+            objectives=shard["objectives"],
+        )
 
-    def _top_k(self, X: Matrix, top_k: int) -> TopK:
+    def _top_k(self, fitted: Fitted[LowRank], X: Matrix, top_k: int) -> TopK:
         n_threads, control = resolve_n_jobs(self.n_jobs), _core.Control()
-        Z = project(X, self.feature_factors_, n_threads, control)
-        places, scores = _core.dense_product_top_k(Z, self.label_factors_, top_k, n_threads, control)
+        state = fitted.state
+        Z = project(X, state.feature_factors, n_threads, control)
+        places, scores = _core.dense_product_top_k(Z, state.label_factors, top_k, n_threads, control)
         label_ids = places
-        if len(self.seen_label_ids_):
-            label_ids = np.where(places >= 0, self.seen_label_ids_[np.maximum(places, 0)], np.int32(-1))
+        if len(state.seen_label_ids):
+            label_ids = np.where(places >= 0, state.seen_label_ids[np.maximum(places, 0)], np.int32(-1))
         return TopK(label_ids, scores)
 
-    def _contributions(self, x_row: Matrix, label_id: int) -> Contributions:
+    def _contributions(self, fitted: Fitted[LowRank], x_row: Matrix, label_id: int) -> Contributions:
         """A feature adds its value times the product of the two factors: exact."""
+        state = fitted.state
         row = sp.csr_array(x_row)
-        place = np.flatnonzero(self.seen_label_ids_ == label_id)
-        factors = self.label_factors_[:, place].sum(axis=1, dtype=np.float64)
-        values = row.data * (self.feature_factors_[row.indices] @ factors)
+        place = np.flatnonzero(state.seen_label_ids == label_id)
+        factors = state.label_factors[:, place].sum(axis=1, dtype=np.float64)
+        values = row.data * (state.feature_factors[row.indices] @ factors)
         return Contributions(row.indices, values, 0.0, float(values.sum()), exact=True)
-
-    def _check_state(self) -> None:
-        n_components = self.feature_factors_.shape[1]
-        expected = (n_components, len(self.seen_label_ids_))
-        if self.feature_factors_.shape[0] != self.n_features_in_:
-            raise ValueError(f"LEML: feature_factors_ must have {self.n_features_in_} rows")
-        if self.label_factors_.shape != expected:
-            raise ValueError(f"LEML: label_factors_ must have shape {expected}, got {self.label_factors_.shape}")
-        if len(self.seen_label_ids_) and self.seen_label_ids_.max() >= self.n_labels_:
-            raise ValueError(f"LEML: label {self.seen_label_ids_.max()} does not exist")

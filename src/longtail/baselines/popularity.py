@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,11 +12,30 @@ from numpy.typing import NDArray
 from longtail import _core
 from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
+from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix
 from longtail._topk import TopK
 from longtail.execution import Arrays, Params, Plan, Run, Shard
 
 _LABELS_PER_TASK = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking(State):
+    """Labels with positives, most frequent first, and their shares of the rows."""
+
+    ranking: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=0)]
+    shares: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True, min=0, max=1)]
+
+    def check(self, owner: str, facts: Facts) -> None:
+        if len(self.ranking) != len(self.shares):
+            raise ValueError(f"{owner}: ranking_ has {len(self.ranking)} labels, but shares_ has {len(self.shares)}")
+        if len(self.ranking) and self.ranking.max() >= facts.n_labels:
+            raise ValueError(
+                f"{owner}: ranking_ names label {self.ranking.max()}, but there are {facts.n_labels} labels"
+            )
+        if len(np.unique(self.ranking)) != len(self.ranking):
+            raise ValueError(f"{owner}: ranking_ must name a label once; the file is damaged")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -44,14 +63,9 @@ class Popularity(XMCClassifier):
     array([[0, 1]], dtype=int32)
     """
 
-    _state: ClassVar[dict[str, ArraySpec]] = {
-        "ranking_": ArraySpec(np.int32, ndim=1, min=0),
-        "shares_": ArraySpec(np.float32, ndim=1, finite=True, min=0, max=1),
-    }
-    ranking_: NDArray[np.int32] = field(init=False)
-    shares_: NDArray[np.float32] = field(init=False)
+    _State: ClassVar = Ranking
 
-    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run) -> None:
+    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> Ranking:
         n_rows, n_labels = Y.shape
         plan = Plan(
             owner="Popularity",
@@ -64,26 +78,16 @@ class Popularity(XMCClassifier):
         counts = np.concatenate([shard["counts"] for shard in run.map(plan)])
         by_count = np.argsort(-counts, kind="stable").astype(np.int32)
         seen = by_count[counts[by_count] > 0]
-        self.ranking_ = seen
-        self.shares_ = (counts[seen] / n_rows).astype(np.float32)
+        return Ranking(seen, (counts[seen] / n_rows).astype(np.float32))
 
-    def _top_k(self, X: Matrix, top_k: int) -> TopK:
-        n_found = min(top_k, len(self.ranking_))
+    def _top_k(self, fitted: Fitted[Ranking], X: Matrix, top_k: int) -> TopK:
+        state = fitted.state
+        n_found = min(top_k, len(state.ranking))
         label_ids = np.full((X.shape[0], top_k), -1, dtype=np.int32)
         scores = np.zeros((X.shape[0], top_k), dtype=np.float32)
-        label_ids[:, :n_found] = self.ranking_[:n_found]
-        scores[:, :n_found] = self.shares_[:n_found]
+        label_ids[:, :n_found] = state.ranking[:n_found]
+        scores[:, :n_found] = state.shares[:n_found]
         return TopK(label_ids, scores)
-
-    def _check_state(self) -> None:
-        if len(self.ranking_) != len(self.shares_):
-            raise ValueError(
-                f"Popularity: ranking_ has {len(self.ranking_)} labels, but shares_ has {len(self.shares_)}"
-            )
-        if len(self.ranking_) and self.ranking_.max() >= self.n_labels_:
-            raise ValueError(
-                f"Popularity: ranking_ names label {self.ranking_.max()}, but there are {self.n_labels_} labels"
-            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,7 +12,7 @@ from longtail import datasets
 from longtail.baselines import Popularity
 from longtail.bench.matrix import Data
 from longtail.datasets.formats import TEXT_ENDINGS
-from longtail.tagging import Tagger
+from longtail.tagging import Tagger, TextVectorizer
 
 
 class Prepared:
@@ -73,10 +73,10 @@ def _check(data: Data, X: Any, Y: Any, X_test: Any, Y_test: Any) -> None:
 
 def _vectors(train: Any, test: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     """Turn texts and label names into matrices as a Tagger does; labels that only the test part has do not count."""
-    tagger = Tagger(Popularity()).fit(*train)
-    if tagger.vectorizer is None:
-        raise TypeError("bench: texts need a vectorizer")
+    vectorizer = TextVectorizer()
+    tagger = Tagger(Popularity(), vectorizer).fit(*train)
+    vectorizer.fit(train[0])
     (X, Y), (X_test, Y_test) = (
-        (tagger.vectorizer.transform(texts), tagger.encode(labels)[0]) for texts, labels in (train, test)
+        (vectorizer.transform(texts), tagger.encode(labels)[0]) for texts, labels in (train, test)
     )
     return (X, Y), (X_test, Y_test)

@@ -15,40 +15,29 @@ from longtail.cli import options
 @options.model_argument
 @options.data_argument
 @click.option("--propensity", default="default", show_default=True, help="default, wikipedia, amazon, or none.")
-@click.option("--unit-rows", is_flag=True, help="Scale every row of a matrix to length 1, as in training.")
 @options.n_jobs_option
 @options.json_option
-def evaluate(model: Path, data: Path, propensity: str, unit_rows: bool, n_jobs: int | None, as_json: bool) -> None:
+def evaluate(model: Path, data: Path, propensity: str, n_jobs: int | None, as_json: bool) -> None:
     """Measure a model on labelled DATA: precision, nDCG, recall, coverage, plain and propensity-scored.
 
     \b
     Example:
-      longtail evaluate eurlex.model eurlex_test.txt.gz --unit-rows
+      longtail evaluate eurlex.model eurlex_test.txt.gz
     """
-    from longtail import datasets, metrics
+    from longtail import metrics
     from longtail import propensity as propensities
-    from longtail.tagging import Tagger
 
     loaded = options.load_model(model, n_jobs)
-    n_unknown = 0
-    if isinstance(loaded, Tagger):
-        texts, labels = datasets.read_text(data)
-        Y, n_unknown = loaded.encode(labels)
-        estimator = loaded.estimator
-        begin = time.perf_counter()
-        top = loaded.predict_top_k(texts, top_k=5)
-    else:
-        X, Y = options.read_rows(data, loaded)
-        estimator = loaded
-        X = datasets.unit_rows(X) if unit_rows else X
-        begin = time.perf_counter()
-        top = estimator.predict_top_k(X, top_k=5)
+    inputs, labels = options.read_inputs(data, loaded)
+    Y, n_unknown = loaded.encode(labels)
+    begin = time.perf_counter()
+    top = loaded.predict_top_k(inputs, top_k=5)
     seconds = time.perf_counter() - begin
     if Y.nnz == 0:
         raise ValueError(f"{data}: no row has a label that the model knows: there is nothing to measure")
     known = None
     if propensity != "none":
-        known = propensities.from_counts(estimator.label_counts_, estimator.n_rows_, preset=propensity)
+        known = propensities.from_counts(loaded.label_counts_, loaded.n_rows_, preset=propensity)
     result = metrics.evaluate(top, Y, propensity=known)
     if as_json:
         click.echo(result.to_json())
@@ -56,4 +45,4 @@ def evaluate(model: Path, data: Path, propensity: str, unit_rows: bool, n_jobs: 
     click.echo(str(result))
     if n_unknown:
         click.echo(f"unknown to the model, so not counted: {counted(n_unknown, 'label')} of the data", err=True)
-    click.echo(f"{counted(Y.shape[0], 'row')}, {1000 * seconds / max(Y.shape[0], 1):.3f} ms a row", err=True)
+    click.echo(f"{counted(Y.shape[0], 'row')}, {1000 * seconds / max(Y.shape[0], 1):.3f} ms per row", err=True)

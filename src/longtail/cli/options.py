@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from longtail._base import XMCClassifier
+    from longtail._model import Model
     from longtail.datasets._csr import Csr
-    from longtail.tagging import Tagger
-    from longtail.tagging.vectorizer import TextVectorizer
-
-    Model = XMCClassifier | Tagger
+    from longtail.tagging import Tagger, TextVectorizer
 
 data_argument = click.argument("data", type=click.Path(exists=True, path_type=Path))
 model_argument = click.argument("model", type=click.Path(exists=True, file_okay=False, path_type=Path))
@@ -73,11 +70,21 @@ def is_text(path: Path) -> bool:
     return path.is_file() and name.endswith(TEXT_ENDINGS)
 
 
-def read_rows(path: Path, model: XMCClassifier) -> tuple[Csr, Csr]:
-    """Read rows for a model: as wide as it was trained, where the format does not tell the width."""
+def read_inputs(path: Path, model: Model) -> tuple[Any, Any]:
+    """Read the inputs and labels of a data file as a model takes them: texts with names, or rows with a matrix."""
     from longtail import datasets
 
-    return datasets.read(path, n_features=model.n_features_in_, n_labels=model.n_labels_)
+    if model.takes_texts:
+        if not is_text(path):
+            raise ValueError(f"{path} holds vectors, but this model takes texts; give .jsonl, .csv or .tsv")
+        texts, labels = datasets.read_text(path)
+        return texts, labels
+    if is_text(path):
+        raise ValueError(
+            f"{path} holds texts, but this model ranks vectors; train on texts to get a model that takes them"
+        )
+    rows: tuple[Csr, Csr] = datasets.read(path, n_features=model.n_features_in_, n_labels=model.n_labels_)
+    return rows
 
 
 def parse_params(pairs: tuple[str, ...]) -> dict[str, Any]:
@@ -103,7 +110,7 @@ def parse_value(text: str) -> Any:
 
 def make_vectorizer(pairs: tuple[str, ...]) -> TextVectorizer:
     """Make the vectorizer that NAME=VALUE pairs describe."""
-    from longtail.tagging.vectorizer import TextVectorizer
+    from longtail.tagging import TextVectorizer
 
     params = parse_params(pairs)
     for name in params:
@@ -152,12 +159,5 @@ def shortened(text: str, n_chars: int) -> str:
 def load_model(path: Path, n_jobs: int | None) -> Model:
     """Load a saved model and set how many threads it may use here."""
     import longtail
-    from longtail.tagging import Tagger
 
-    model: Model = longtail.load(path)
-    estimator = model.estimator if isinstance(model, Tagger) else model
-    if n_jobs is not None:
-        estimator.set_params(n_jobs=n_jobs)
-    else:
-        estimator.set_params(n_jobs=None)
-    return model
+    return longtail.load(path).with_threads(n_jobs)

@@ -30,7 +30,6 @@ from longtail.cli import options
     help="How likely a relevant label is to be in the truth.",
 )
 @options.top_k_option
-@click.option("--unit-rows", is_flag=True, help="Scale every row of a matrix to length 1, as in training.")
 @options.n_jobs_option
 @options.overwrite_option
 def report(
@@ -40,7 +39,6 @@ def report(
     title: str,
     propensity: str,
     top_k: int,
-    unit_rows: bool,
     n_jobs: int | None,
     overwrite: bool,
 ) -> None:
@@ -52,9 +50,6 @@ def report(
     """
     if output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
-    from longtail import datasets
-    from longtail.tagging import Tagger
-
     try:
         from longtail import report as reports
     except ImportError as error:
@@ -65,11 +60,7 @@ def report(
     begin = time.perf_counter()
     loaded = options.load_model(model, n_jobs)
     load_seconds = time.perf_counter() - begin
-    if isinstance(loaded, Tagger):
-        rows, labels = datasets.read_text(data)
-    else:
-        rows, labels = options.read_rows(data, loaded)
-        rows = datasets.unit_rows(rows) if unit_rows else rows
+    rows, labels = options.read_inputs(data, loaded)
     findings = reports.examine(
         loaded,
         rows,

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from longtail._words import counted
 from longtail.cli import options
+
+if TYPE_CHECKING:
+    from longtail._model import Model
 
 
 @click.command()
@@ -28,7 +32,11 @@ from longtail.cli import options
 @click.option(
     "--block", "blocked", multiple=True, metavar="LABEL", help="A label that is never given; may be repeated."
 )
-@click.option("--unit-rows", is_flag=True, help="Scale every row of a matrix to length 1 (texts always are).")
+@click.option(
+    "--unit-rows",
+    is_flag=True,
+    help="Scale rows of vectors to length 1; kept in the model (short for -p unit_rows=true).",
+)
 @click.option("--random-state", type=int, default=0, show_default=True, help="Same seed, same model.")
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="Directory that makes the run resumable.")
 @options.on_option
@@ -68,9 +76,10 @@ def train(
     from longtail import datasets
     from longtail.saving import make_estimator
 
-    model = make_estimator(estimator, {"random_state": random_state, "n_jobs": n_jobs} | options.parse_params(params))
+    settings = {"random_state": random_state, "n_jobs": n_jobs, "unit_rows": unit_rows} | options.parse_params(params)
+    model = make_estimator(estimator, settings)
     begin = time.perf_counter()
-    trained: options.Model
+    trained: Model
     try:
         if options.is_text(data):
             texts, labels = datasets.read_text(data)
@@ -79,25 +88,23 @@ def train(
             )
         else:
             X, Y = datasets.read(data)
-            rows = datasets.unit_rows(X) if unit_rows else X
-            trained = model.fit(rows, Y, executor=on, checkpoint=checkpoint, progress="bar")
+            trained = model.fit(X, Y, executor=on, checkpoint=checkpoint, progress="bar")
     except KeyboardInterrupt:
         way = (
             "run the same command again to go on" if checkpoint else "with --checkpoint DIRECTORY a run can be resumed"
         )
         raise KeyboardInterrupt(f"stopped; {way}") from None
     seconds = time.perf_counter() - begin
-    if isinstance(trained, longtail.Tagger):
-        for name in sorted(set(blocked) - set(trained.label_names_)):
-            click.echo(f"--block {options.printable(name)}: the data has no such label", err=True)
+    for name in sorted(set(blocked) - set(trained.label_names_)):
+        click.echo(f"--block {options.printable(name)}: the data has no such label", err=True)
     longtail.save(trained, output, overwrite=overwrite)
     size_bytes = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
     result = {
         "model": str(output),
         "estimator": type(model).__name__,
-        "n_rows": model.n_rows_,
-        "n_features": model.n_features_in_,
-        "n_labels": model.n_labels_,
+        "n_rows": trained.n_rows_,
+        "n_features": trained.n_features_in_,
+        "n_labels": trained.n_labels_,
         "seconds": round(seconds, 3),
         "size_bytes": size_bytes,
     }
@@ -105,7 +112,8 @@ def train(
         click.echo(json.dumps(result))
     else:
         click.echo(
-            f"{type(model).__name__} trained on {counted(model.n_rows_, 'row')}, "
-            f"{counted(model.n_features_in_, 'feature')} and {counted(model.n_labels_, 'label')} in {seconds:.1f} s; "
+            f"{type(model).__name__} trained on {counted(trained.n_rows_, 'row')}, "
+            f"{counted(trained.n_features_in_, 'feature')} and {counted(trained.n_labels_, 'label')} "
+            f"in {seconds:.1f} s; "
             f"saved as {output} ({size_bytes / 1e6:.1f} MB)"
         )

@@ -28,12 +28,11 @@ if TYPE_CHECKING:
     help="Where to look, e.g. cost=0.1:10:log or n_trees=10,50,100; default: the estimator's own ranges.",
 )
 @click.option("--n-trials", type=click.IntRange(1), default=30, show_default=True, help="The first one is as given.")
-@click.option("--measure", default="P@5", show_default=True, help="What to make as great as possible; PSP@5: the tail.")
+@click.option("--measure", default="P@5", show_default=True, help="Metric to maximise; PSP@5 favours the tail.")
 @click.option("--search", type=click.Choice(["tpe", "random"]), default="tpe", show_default=True)
 @click.option("--validation-share", type=float, default=0.2, show_default=True, help="Share of the rows held out.")
 @click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="File of trials; a rerun continues it.")
 @click.option("--timeout-seconds", type=float, help="Begin no trial after this time.")
-@click.option("--unit-rows", is_flag=True, help="Scale every row of a matrix to length 1 (texts always are).")
 @click.option("--random-state", type=click.IntRange(0), default=0, show_default=True)
 @options.n_jobs_option
 @options.json_option
@@ -48,7 +47,6 @@ def tune(
     validation_share: float,
     log: Path | None,
     timeout_seconds: float | None,
-    unit_rows: bool,
     random_state: int,
     n_jobs: int | None,
     as_json: bool,
@@ -73,7 +71,6 @@ def tune(
         X, Y = longtail.TextVectorizer().fit(texts).transform(texts, n_jobs=n_jobs), encode_labels(labels)[1]
     else:
         X, Y = datasets.read(data)
-        X = datasets.unit_rows(X) if unit_rows else X
     found = longtail.tune(
         model,
         X,
@@ -97,7 +94,6 @@ def tune(
     click.echo(f"{measure} {found.best_score:.2f} on held-out rows", nl=False, err=True)
     click.echo(f" ({first:.2f} with the parameters as given)" if first is not None else "", err=True)
     words = ["longtail", "train", str(data), "-o", "MODEL", "-e", type(model).__name__]
-    words += ["--unit-rows"] if unit_rows else []
     for name, value in (options.parse_params(params) | found.best_params).items():
         words += ["-p", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     click.echo(shlex.join(words), err=True)

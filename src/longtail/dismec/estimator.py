@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core, _rules
-from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
-from longtail._matrices import Matrix, labels_from
+from longtail._fitted import Fitted
+from longtail._matrices import Matrix, checked_labels
 from longtail._progress import Progress
-from longtail._ranges import Between, OneOf, Range
-from longtail._rules import Bool, Choice, Int, Nothing, Real, Rule
+from longtail._ranges import Between, OneOf
+from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.dismec import label_prints, training
 from longtail.dismec.estimate import Estimate, probe
-from longtail.dismec.index import WeightIndex, append_labels, drop_labels, merge_shards
+from longtail.dismec.index import append_labels, drop_labels, merge_shards
 from longtail.dismec.masks import label_masks
 from longtail.dismec.similar_labels import label_tree
+from longtail.dismec.state import OneVsAll
 from longtail.execution import Executor, Run, Shard
 from longtail.propensity import PropensityModel
 
@@ -106,75 +107,31 @@ class DiSMEC(XMCClassifier):
     array([0, 0, 1], dtype=int32)
     """
 
-    loss: str = "squared_hinge"
-    cost: float = 1.0
-    tolerance: float = 0.01
-    start: str = "msi"
-    positive_margin: float = 1.0
-    negative_margin: float | None = None
-    start_bias: float = -2.0
-    strict_ovap: bool = False
-    bias: float = 1.0
-    regularize_bias: bool = True
-    prune_below: float = 0.01
-    weight_type: str = "float32"
-    positive_weights: str | None = None
-    propensity_a: float = 0.55
-    propensity_b: float = 1.5
-    solver: str = "auto"
-    cg_rule: str = "residual"
-    cg_tolerance: float = 0.1
-    max_iterations: int = 100
-    keep_statistics: bool = False
+    loss: Annotated[str, Choice("squared_hinge", "logistic"), OneOf("squared_hinge", "logistic")] = "squared_hinge"
+    cost: Annotated[float, Real(0, above=True), Between(0.1, 20.0, log=True)] = 1.0
+    tolerance: Annotated[float, Real(0, above=True)] = 0.01
+    start: Annotated[str, Choice("msi", "zero", "bias", "ovap", "ovap++", "auto")] = "msi"
+    positive_margin: Annotated[float, Real()] = 1.0
+    negative_margin: Annotated[float | None, Real(), Nothing()] = None
+    start_bias: Annotated[float, Real()] = -2.0
+    strict_ovap: Annotated[bool, Bool()] = False
+    bias: Annotated[float, Real(0)] = 1.0
+    regularize_bias: Annotated[bool, Bool()] = True
+    prune_below: Annotated[float, Real(0)] = 0.01
+    weight_type: Annotated[str, Choice("float32", "int8")] = "float32"
+    positive_weights: Annotated[
+        str | None, Choice("propensity", "unbiased"), Nothing(), OneOf(None, "propensity", "unbiased")
+    ] = None
+    propensity_a: Annotated[float, Real(0, 100)] = 0.55
+    propensity_b: Annotated[float, Real(0, above=True)] = 1.5
+    solver: Annotated[str, Choice("auto", "newton")] = "auto"
+    cg_rule: Annotated[str, Choice("residual", "quadratic")] = "residual"
+    cg_tolerance: Annotated[float, Real(0, 1, above=True)] = 0.1
+    max_iterations: Annotated[int, Int(1)] = 100
+    keep_statistics: Annotated[bool, Bool()] = False
 
-    _rules: ClassVar[dict[str, tuple[Rule, ...]]] = {
-        "loss": (Choice("squared_hinge", "logistic"),),
-        "cost": (Real(0, above=True),),
-        "tolerance": (Real(0, above=True),),
-        "start": (Choice("msi", "zero", "bias", "ovap", "ovap++", "auto"),),
-        "positive_margin": (Real(),),
-        "negative_margin": (Real(), Nothing()),
-        "start_bias": (Real(),),
-        "strict_ovap": (Bool(),),
-        "bias": (Real(0),),
-        "regularize_bias": (Bool(),),
-        "prune_below": (Real(0),),
-        "weight_type": (Choice("float32", "int8"),),
-        "positive_weights": (Choice("propensity", "unbiased"), Nothing()),
-        "propensity_a": (Real(0, 100),),
-        "propensity_b": (Real(0, above=True),),
-        "solver": (Choice("auto", "newton"),),
-        "cg_rule": (Choice("residual", "quadratic"),),
-        "cg_tolerance": (Real(0, 1, above=True),),
-        "max_iterations": (Int(1),),
-        "keep_statistics": (Bool(),),
-    }
-    _ranges: ClassVar[dict[str, Range]] = {
-        "loss": OneOf("squared_hinge", "logistic"),
-        "cost": Between(0.1, 20.0, log=True),
-        "positive_weights": OneOf(None, "propensity", "unbiased"),
-    }
-    _state: ClassVar[dict[str, ArraySpec]] = {
-        "index_indptr_": ArraySpec(np.int64, ndim=1, min=0),
-        "index_label_ids_": ArraySpec(np.int32, ndim=1, min=0),
-        "index_weights_": ArraySpec(np.float32, ndim=1, finite=True),
-        "index_codes_": ArraySpec(np.int8, ndim=1),
-        "label_scales_": ArraySpec(np.float32, ndim=1, finite=True, min=0),
-        "biases_": ArraySpec(np.float32, ndim=1, finite=True),
-        "label_prints_": ArraySpec(np.int64, ndim=1),
-    }
-    _scalars: ClassVar[dict[str, tuple[Rule, ...]]] = {"n_unconverged_": (Int(0),)}
+    _State: ClassVar = OneVsAll
     _threshold: ClassVar[float] = 0.0
-
-    index_indptr_: NDArray[np.int64] = field(init=False)
-    index_label_ids_: NDArray[np.int32] = field(init=False)
-    index_weights_: NDArray[np.float32] = field(init=False)
-    index_codes_: NDArray[np.int8] = field(init=False)
-    label_scales_: NDArray[np.float32] = field(init=False)
-    biases_: NDArray[np.float32] = field(init=False)
-    label_prints_: NDArray[np.int64] = field(init=False)
-    n_unconverged_: int = field(init=False)
-    statistics_: dict[str, NDArray[Any]] = field(init=False)
 
     # ---- training ---------------------------------------------------------------------------------------------
 
@@ -196,30 +153,31 @@ class DiSMEC(XMCClassifier):
             Labels whose rows and parameters are those of that model are copied from it, byte for byte; the others
             begin with its weights (new labels with `start`). Labels are matched by id.
         """
-        if warm_start_from is not None:
-            warm_start_from._check_fitted()
-        self._warm = warm_start_from
-        try:
-            return super().fit(X, y, executor=executor, checkpoint=checkpoint, progress=progress)
-        finally:
-            del self._warm
+        return self._fit_whole(
+            X,
+            y,
+            executor=executor,
+            checkpoint=checkpoint,
+            progress=progress,
+            earlier=None if warm_start_from is None else _Earlier(warm_start_from),
+        )
 
-    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run) -> None:
+    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, *, earlier: _Earlier | None = None) -> OneVsAll:  # type: ignore[override]
         prints = self._label_prints(X, Y)
-        earlier = self._warm
-        if earlier is not None and earlier.index_indptr_.shape != (X.shape[1] + 1,):
-            raise ValueError(
-                f"DiSMEC: warm_start_from was fitted with {earlier.n_features_in_} features, but X has {X.shape[1]}"
-            )
-        if earlier is None or earlier.weight_type != self.weight_type:
-            kept = np.zeros(Y.shape[1], dtype=bool)
-        else:
-            kept = label_prints.unchanged(prints, earlier.label_prints_)
-        index = self._train(X, Y, run, np.flatnonzero(~kept), earlier)
+        kept = np.zeros(Y.shape[1], dtype=bool)
+        if earlier is not None:
+            n_features = len(earlier.state.index.indptr) - 1
+            if n_features != X.shape[1]:
+                raise ValueError(
+                    f"DiSMEC: warm_start_from was fitted with {n_features} features, but X has {X.shape[1]}"
+                )
+            if earlier.state.index.is_int8 == (self.weight_type == "int8"):
+                kept = label_prints.unchanged(prints, earlier.state.label_prints)
+        trained = self._train(X, Y, run, np.flatnonzero(~kept), earlier)
+        index = trained.index
         if earlier is not None and kept.any():
-            index = label_prints.keep_columns(index, earlier._index(), kept)
-        self._set_index(index)
-        self.label_prints_ = prints
+            index = label_prints.keep_columns(index, earlier.state.index, kept)
+        return replace(trained, index=index, label_prints=prints)
 
     def add_labels(self, X: Any, Y_new: Any, *, progress: Progress = None) -> Self:
         """Train new labels and put them behind the old ones, which stay as they are, byte for byte.
@@ -231,21 +189,28 @@ class DiSMEC(XMCClassifier):
         Y_new : CSR matrix or 0/1 array (n_rows, n_new_labels)
             The new labels get the ids n_labels_, n_labels_ + 1, …
         """
-        self._check_fitted()
-        if self.y_kind_ == "classes":
+        fitted = self._whole()
+        facts, state = fitted.facts, fitted.state
+        if facts.classes is not None:
             raise ValueError("DiSMEC: add_labels needs a model that was fitted on a label matrix, not on 1-D classes")
-        X = self._validated(X, reset=False)
-        labels = labels_from("DiSMEC", Y_new, X.shape[0])
-        if labels.kind == "classes":
+        X = self._prepared(facts, X)
+        labels = checked_labels("DiSMEC", Y_new, X.shape[0])
+        if labels.classes is not None:
             raise ValueError("DiSMEC: Y_new must be a 0/1 matrix with one column per new label")
         Y = labels.Y
         with Run("DiSMEC", resolve_n_jobs(self.n_jobs), progress=progress) as run:
             new = self._train(X, Y, run, np.arange(Y.shape[1]), None)
-        self._set_index(append_labels(self._index(), new))
-        self.label_prints_ = np.concatenate([self.label_prints_, self._label_prints(X, Y)])
         counts = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int64)
-        self.label_counts_ = np.concatenate([self.label_counts_, counts])
-        self.n_labels_ += Y.shape[1]
+        self._fitted = Fitted(
+            replace(
+                facts, n_labels=facts.n_labels + Y.shape[1], label_counts=np.concatenate([facts.label_counts, counts])
+            ),
+            replace(
+                state,
+                index=append_labels(state.index, new.index),
+                label_prints=np.concatenate([state.label_prints, self._label_prints(X, Y)]),
+            ),
+        )
         return self
 
     def remove_labels(self, label_ids: ArrayLike) -> Self:
@@ -255,15 +220,21 @@ class DiSMEC(XMCClassifier):
         ----------
         label_ids : int array
         """
-        self._check_fitted()
+        fitted = self._whole()
+        facts, state = fitted.facts, fitted.state
         ids = np.asarray(label_ids)
-        if ids.size and (ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= self.n_labels_):
-            raise ValueError(f"DiSMEC: label_ids must be ints in [0, {self.n_labels_}), got {label_ids!r}")
-        dropped = np.zeros(self.n_labels_, dtype=bool)
+        if ids.size and (ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= facts.n_labels):
+            raise ValueError(f"DiSMEC: label_ids must be ints in [0, {facts.n_labels}), got {label_ids!r}")
+        dropped = np.zeros(facts.n_labels, dtype=bool)
         dropped[ids.astype(np.int64)] = True
-        self._set_index(drop_labels(self._index(), dropped))
-        self.label_counts_ = np.where(dropped, 0, self.label_counts_)
-        self.label_prints_ = np.where(dropped, 0, self.label_prints_)
+        self._fitted = Fitted(
+            replace(facts, label_counts=np.where(dropped, 0, facts.label_counts)),
+            replace(
+                state,
+                index=drop_labels(state.index, dropped),
+                label_prints=np.where(dropped, 0, state.label_prints),
+            ),
+        )
         return self
 
     def estimate(self, X: Any, Y: Any) -> Estimate:
@@ -272,99 +243,71 @@ class DiSMEC(XMCClassifier):
         Trains a few labels of each frequency, at most some seconds of work; right within a factor of two.
         """
         _rules.check_params("DiSMEC", self.get_params(deep=False), self._rules)
-        X = type(self)()._validated(X, reset=True)
-        Y = labels_from("DiSMEC", Y, X.shape[0]).Y
+        X, _ = self._training_rows(X)
+        Y = checked_labels("DiSMEC", Y, X.shape[0]).Y
         arrays, params, _ = self._plan_parts(X, Y, _core.Control())
         return probe(arrays, params, resolve_n_jobs(self.n_jobs), int8=self.weight_type == "int8")
 
     def label_weights(self, label_id: int) -> tuple[NDArray[np.int32], NDArray[np.float32], float]:
         """Return the weights of one label: feature ids (increasing), weights, and the bias added to its score."""
-        self._check_fitted()
-        places = np.flatnonzero(self.index_label_ids_ == label_id)
-        features = (np.searchsorted(self.index_indptr_, places, side="right") - 1).astype(np.int32)
-        if self.weight_type == "int8":
-            weights = self.index_codes_[places] * self.label_scales_[label_id]
-        else:
-            weights = np.asarray(self.index_weights_[places])
-        return features, weights.astype(np.float32), float(self.biases_[label_id])
+        index = self._whole().state.index
+        places = np.flatnonzero(index.label_ids == label_id)
+        features = (np.searchsorted(index.indptr, places, side="right") - 1).astype(np.int32)
+        return features, index.weights_at(places), float(index.biases[label_id])
 
     # ---- prediction -------------------------------------------------------------------------------------------
 
-    def _top_k(self, X: Matrix, top_k: int) -> TopK:
+    def _top_k(self, fitted: Fitted[OneVsAll], X: Matrix, top_k: int) -> TopK:
         n_threads = min(resolve_n_jobs(self.n_jobs), max(1, X.shape[0] // 64))
-        int8 = self.weight_type == "int8"
+        index, facts = fitted.state.index, fitted.facts
         label_ids, scores = _core.predict_ova(
             training.linear_rows(training.matrix_arrays(X), X.shape[1]),
-            self.n_labels_,
-            self.index_indptr_,
-            self.index_label_ids_,
-            None if int8 else self.index_weights_,
-            self.index_codes_ if int8 else None,
-            self.label_scales_ if int8 else None,
-            self.biases_,
-            self.label_counts_,
-            label_masks(self, self.index_indptr_, self.index_label_ids_, self.n_labels_, X.shape[0]),
+            facts.n_labels,
+            *index.native(),
+            facts.label_counts,
+            label_masks(index, facts.n_labels, X.shape[0]),
             top_k,
             n_threads,
             _core.Control(),
         )
         return TopK(label_ids, scores)
 
-    def _contributions(self, x_row: Matrix, label_id: int) -> Contributions:
+    def _contributions(self, fitted: Fitted[OneVsAll], x_row: Matrix, label_id: int) -> Contributions:
         """A feature adds its value times its weight, and the bias is the rest of the score: exact."""
+        index = fitted.state.index
         row = sp.csr_array(x_row)
         weights = np.zeros(row.nnz)
         for at, feature_id in enumerate(row.indices.tolist()):
-            begin, end = int(self.index_indptr_[feature_id]), int(self.index_indptr_[feature_id + 1])
-            place = begin + int(np.searchsorted(self.index_label_ids_[begin:end], label_id))
-            if place < end and self.index_label_ids_[place] == label_id:
-                is_coded = self.weight_type == "int8"
-                weights[at] = (
-                    self.index_codes_[place] * self.label_scales_[label_id] if is_coded else self.index_weights_[place]
-                )
-        values, bias = weights * row.data, float(self.biases_[label_id])
+            begin, end = int(index.indptr[feature_id]), int(index.indptr[feature_id + 1])
+            place = begin + int(np.searchsorted(index.label_ids[begin:end], label_id))
+            if place < end and index.label_ids[place] == label_id:
+                weights[at] = index.weights_at(np.array([place]))[0]
+        values, bias = weights * row.data, float(index.biases[label_id])
         return Contributions(row.indices, values, bias, bias + float(values.sum()), exact=True)
-
-    def _check_state(self) -> None:
-        int8 = self.weight_type == "int8"
-        _core.check_ova_index(
-            self.n_features_in_,
-            self.n_labels_,
-            self.index_indptr_,
-            self.index_label_ids_,
-            None if int8 else self.index_weights_,
-            self.index_codes_ if int8 else None,
-            self.label_scales_ if int8 else None,
-            self.biases_,
-            self.label_counts_,
-        )
-        if len(self.label_prints_) != self.n_labels_:
-            raise ValueError(
-                f"DiSMEC: label_prints_ has {len(self.label_prints_)} entries, but there are {self.n_labels_} labels"
-            )
 
     # ---- inner parts ------------------------------------------------------------------------------------------
 
     def _train(
-        self, X: Matrix, Y: sp.csr_array, run: Run, label_ids: NDArray[Any], earlier: DiSMEC | None
-    ) -> WeightIndex:
+        self, X: Matrix, Y: sp.csr_array, run: Run, label_ids: NDArray[Any], earlier: _Earlier | None
+    ) -> OneVsAll:
         """Train the given columns of Y; the others come out empty."""
         n_labels = Y.shape[1]
-        self.n_unconverged_ = 0
+        n_unconverged = 0
+        statistics: dict[str, NDArray[Any]] | None = None
         shards: list[Shard] = []
         shard_labels: list[NDArray[np.int64]] = []
         if len(label_ids):
             Y_trained = Y if len(label_ids) == n_labels else Y[:, label_ids]
             arrays, params, order = self._plan_parts(X, Y_trained, run.control)
             if earlier is not None:
-                arrays |= label_prints.own_starts(earlier._index(), earlier.n_labels_, label_ids)
+                arrays |= label_prints.own_starts(earlier.state.index, earlier.n_labels, label_ids)
             shards = run.map(training.make_plan(arrays, params, len(label_ids)))
             size = training.LABELS_PER_TASK
             shard_labels = [label_ids[order[i * size : (i + 1) * size]] for i in range(len(shards))]
-            self.n_unconverged_ = int(sum(len(shard["converged"]) - shard["converged"].sum() for shard in shards))
+            n_unconverged = int(sum(len(shard["converged"]) - shard["converged"].sum() for shard in shards))
             if self.keep_statistics:
-                self.statistics_ = label_prints.merge_statistics(shards, shard_labels, n_labels)
-        return merge_shards(
+                statistics = label_prints.merge_statistics(shards, shard_labels, n_labels)
+        index = merge_shards(
             shards,
             shard_labels,
             X.shape[1],
@@ -372,6 +315,7 @@ class DiSMEC(XMCClassifier):
             int8=self.weight_type == "int8",
             directory=run.checkpoint_path,
         )
+        return OneVsAll(index, np.zeros(n_labels, dtype=np.int64), n_unconverged, statistics)
 
     def _plan_parts(
         self, X: Matrix, Y: sp.csr_array, control: _core.Control
@@ -424,26 +368,16 @@ class DiSMEC(XMCClassifier):
         mean_share = indptr[-1] / n_trained / X.shape[0]
         return "zero" if isinstance(X, np.ndarray) and mean_share > 0.01 else "msi"
 
-    def _index(self) -> WeightIndex:
-        return WeightIndex(
-            self.index_indptr_,
-            self.index_label_ids_,
-            self.index_weights_,
-            self.index_codes_,
-            self.label_scales_,
-            self.biases_,
-        )
-
-    def _set_index(self, index: WeightIndex) -> None:
-        self.index_indptr_ = index.indptr
-        self.index_label_ids_ = index.label_ids
-        self.index_weights_ = index.weights
-        self.index_codes_ = index.codes
-        self.label_scales_ = index.scales
-        self.biases_ = index.biases
-
     def _label_prints(self, X: Matrix, Y: sp.csr_array) -> NDArray[np.int64]:
         shaping = ("loss", "cost", "tolerance", "bias", "regularize_bias", "prune_below", "positive_weights")
         names: Sequence[str] = (*shaping, "propensity_a", "propensity_b", "weight_type")
         params = {name: getattr(self, name) for name in names}
         return label_prints.label_prints(training.matrix_arrays(X), X.shape, training.label_columns(Y), params)
+
+
+class _Earlier:
+    """A snapshot of the model that a fit starts from."""
+
+    def __init__(self, model: DiSMEC) -> None:
+        fitted = model._whole()
+        self.state, self.n_labels = fitted.state, fitted.facts.n_labels

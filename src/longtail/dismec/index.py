@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._matrices import csr_from_parts
+from longtail.dismec.state import WeightIndex
 from longtail.execution import Shard
-
-
-@dataclass(frozen=True)
-class WeightIndex:
-    """Weights by feature: those of feature f are label_ids[indptr[f]:indptr[f + 1]], labels increasing.
-
-    Weights are float32, or int8 `codes` times the label's scale; the other of the two is empty.
-    """
-
-    indptr: NDArray[np.int64]
-    label_ids: NDArray[np.int32]
-    weights: NDArray[np.float32]
-    codes: NDArray[np.int8]
-    scales: NDArray[np.float32]
-    biases: NDArray[np.float32]
 
 
 def merge_shards(

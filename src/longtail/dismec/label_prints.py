@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail.dismec.index import WeightIndex, label_major
+from longtail.dismec.index import label_major
+from longtail.dismec.state import WeightIndex
 from longtail.dismec.training import Columns
 from longtail.execution import Arrays, Shard
 

@@ -8,23 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail import _core
+from longtail.dismec.state import WeightIndex
 
 Masks = tuple[NDArray[np.int32], NDArray[np.uint16]]
 
 _FEW_ROWS = 256  # more are predicted in blocks of labels, which need no masks
 
-# By model, and not an attribute of it: prediction leaves a model as it was. With the label ids that they belong to.
-_made: WeakKeyDictionary[object, tuple[NDArray[np.int32], Masks]] = WeakKeyDictionary()
+# Kept by index, outside of it: prediction leaves a model as it was.
+_made: WeakKeyDictionary[WeightIndex, Masks] = WeakKeyDictionary()
 
 
-def label_masks(
-    model: object, indptr: NDArray[np.int64], label_ids: NDArray[np.int32], n_labels: int, n_rows: int
-) -> Masks | None:
-    """Give the masks of a model's index where they help; made once. Two threads may both make them: the same."""
+def label_masks(index: WeightIndex, n_labels: int, n_rows: int) -> Masks | None:
+    """Return the masks of an index where they help. A race is harmless: both threads compute the same masks."""
     if n_rows > _FEW_ROWS:
         return None
-    made = _made.get(model)
-    if made is None or made[0] is not label_ids:
-        made = label_ids, _core.label_masks(indptr, label_ids, n_labels)
-        _made[model] = made
-    return made[1]
+    made = _made.get(index)
+    if made is None:
+        made = _made[index] = _core.label_masks(index.indptr, index.label_ids, n_labels)
+    return made

@@ -6,36 +6,26 @@ docs/fastxml.md has the idea in a page and the paper's symbols beside the names 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, cast
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _core, _rules
-from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
-from longtail._matrices import Matrix, csr_from_parts
-from longtail._ranges import Between, OneOf, Range
+from longtail._fitted import Fitted, State
+from longtail._matrices import Matrix
+from longtail._ranges import Between, OneOf
 from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.execution import Array, Arrays, Params, Plan, Run, Shard
-from longtail.fastxml.paths import LinearForest, sum_linear_paths
+from longtail.fastxml.forest import LinearForest, TreeEnsemble, join_trees
+from longtail.fastxml.paths import sum_linear_paths
 
-_FOREST_PARTS = (
-    "tree_roots",
-    "right_child",
-    "biases",
-    "split_indptr",
-    "split_features",
-    "split_weights",
-    "leaf_indptr",
-    "leaf_labels",
-    "leaf_values",
-)
 _CONFIG_NAMES = (
     "max_leaf_size",
     "leaf_labels",
@@ -123,77 +113,24 @@ class FastXML(XMCClassifier):
     array([0, 1, 2, 3], dtype=int32)
     """
 
-    n_trees: int = 50
-    max_leaf_size: int = 10
-    leaf_labels: int = 100
-    split_loss: str = "ndcg"
-    split_top_k: int | None = None
-    separator_cost: float = 1.0
-    left_separator_cost: float | None = None
-    balanced_costs: bool = True
-    ranking_cost: float = 1.0
-    n_updates: int = 1
-    bias: float = 1.0
-    max_newton: int = 10
-    max_passes: int = 10
-    solver_tolerance: float = 0.01
-    unit_rows: bool = False
-    tree_order: str = "random"
+    n_trees: Annotated[int, Int(1, 1_000_000)] = 50
+    max_leaf_size: Annotated[int, Int(1, 2**31 - 1), Between(2, 100, log=True)] = 10
+    leaf_labels: Annotated[int, Int(1, 2**31 - 1), Between(5, 100, log=True)] = 100
+    split_loss: Annotated[str, Choice("ndcg", "precision")] = "ndcg"
+    split_top_k: Annotated[int | None, Int(1, 2**31 - 1), Nothing()] = None
+    separator_cost: Annotated[float, Real(0, above=True), Between(0.1, 20.0, log=True)] = 1.0
+    left_separator_cost: Annotated[float | None, Real(0, above=True), Nothing()] = None
+    balanced_costs: Annotated[bool, Bool()] = True
+    ranking_cost: Annotated[float, Real(0)] = 1.0
+    n_updates: Annotated[int, Int(1, 1000)] = 1
+    bias: Annotated[float, Real(0)] = 1.0
+    max_newton: Annotated[int, Int(1, 1_000_000)] = 10
+    max_passes: Annotated[int, Int(1, 1_000_000)] = 10
+    solver_tolerance: Annotated[float, Real(0)] = 0.01
+    unit_rows: Annotated[bool, Bool(), OneOf(False, True)] = False
+    tree_order: Annotated[str, Choice("random", "accuracy")] = "random"
 
-    _rules: ClassVar = {
-        "n_trees": (Int(1, 1_000_000),),
-        "max_leaf_size": (Int(1, 2**31 - 1),),
-        "leaf_labels": (Int(1, 2**31 - 1),),
-        "split_loss": (Choice("ndcg", "precision"),),
-        "split_top_k": (Int(1, 2**31 - 1), Nothing()),
-        "separator_cost": (Real(0, above=True),),
-        "left_separator_cost": (Real(0, above=True), Nothing()),
-        "balanced_costs": (Bool(),),
-        "ranking_cost": (Real(0),),
-        "n_updates": (Int(1, 1000),),
-        "bias": (Real(0),),
-        "max_newton": (Int(1, 1_000_000),),
-        "max_passes": (Int(1, 1_000_000),),
-        "solver_tolerance": (Real(0),),
-        "unit_rows": (Bool(),),
-        "tree_order": (Choice("random", "accuracy"),),
-    }
-    # What was tuned for the "FastXML-T" of table 2 the paper does not say; these change the result most.
-    _ranges: ClassVar[dict[str, Range]] = {
-        "separator_cost": Between(0.1, 20.0, log=True),
-        "max_leaf_size": Between(2, 100, log=True),
-        "leaf_labels": Between(5, 100, log=True),
-        "unit_rows": OneOf(False, True),
-    }
-    _state: ClassVar = {
-        "tree_roots_": ArraySpec(np.int32, ndim=1, min=0),
-        "right_child_": ArraySpec(np.int32, ndim=1, min=0),
-        "biases_": ArraySpec(np.float32, ndim=1, finite=True),
-        "split_indptr_": ArraySpec(np.int64, ndim=1, min=0),
-        "split_features_": ArraySpec(np.int32, ndim=1, min=0),
-        "split_weights_": ArraySpec(np.float32, ndim=1, finite=True),
-        "leaf_indptr_": ArraySpec(np.int64, ndim=1, min=0),
-        "leaf_labels_": ArraySpec(np.int32, ndim=1, min=0),
-        "leaf_values_": ArraySpec(np.float32, ndim=1, finite=True, min=0),
-        "tree_depths_": ArraySpec(np.float64, ndim=1, finite=True, min=0),
-        "tree_leaf_labels_": ArraySpec(np.float64, ndim=1, finite=True, min=0),
-        "tree_precision_": ArraySpec(np.float64, ndim=1, finite=True, min=0),
-        "root_objectives_": ArraySpec(np.float64, ndim=2, finite=True),
-    }
-
-    tree_roots_: NDArray[np.int32] = field(init=False)
-    right_child_: NDArray[np.int32] = field(init=False)
-    biases_: NDArray[np.float32] = field(init=False)
-    split_indptr_: NDArray[np.int64] = field(init=False)
-    split_features_: NDArray[np.int32] = field(init=False)
-    split_weights_: NDArray[np.float32] = field(init=False)
-    leaf_indptr_: NDArray[np.int64] = field(init=False)
-    leaf_labels_: NDArray[np.int32] = field(init=False)
-    leaf_values_: NDArray[np.float32] = field(init=False)
-    tree_depths_: NDArray[np.float64] = field(init=False)
-    tree_leaf_labels_: NDArray[np.float64] = field(init=False)
-    tree_precision_: NDArray[np.float64] = field(init=False)
-    root_objectives_: NDArray[np.float64] = field(init=False)
+    _State: ClassVar[type[State]] = TreeEnsemble
 
     # ---- what a user calls ------------------------------------------------------------------------------------
 
@@ -215,10 +152,14 @@ class FastXML(XMCClassifier):
         """
         if n_trees is None:
             return super().predict_top_k(X, top_k)
-        self._check_fitted()
-        _rules.check_value(type(self).__name__, "n_trees", n_trees, (Int(1, len(self.tree_roots_)),))
-        trees = self._choose_trees(n_trees)
-        return self._checked_top_k(X, top_k, lambda X, top_k: self._rank(X, top_k, trees))
+        self._check_now("tree_order")
+
+        def rank(fitted: Fitted[TreeEnsemble], X: Matrix, top_k: int) -> TopK:
+            trees = fitted.state
+            _rules.check_value(type(self).__name__, "n_trees", n_trees, (Int(1, len(trees.forest.tree_roots)),))
+            return self._rank(fitted, X, top_k, trees.choose(n_trees, self.tree_order))
+
+        return self._checked_top_k(X, top_k, rank)
 
     @property
     def balance_(self) -> float:
@@ -226,10 +167,10 @@ class FastXML(XMCClassifier):
 
         Full leaves give 1; smaller leaves more, nodes that find no split less. `leaf_balance_` is about shape alone.
         """
-        self._check_fitted()
+        fitted = self._whole()
         self._check_now("max_leaf_size")
-        ideal = np.log2(max(self.n_rows_ / self.max_leaf_size, 2))
-        return float(self.tree_depths_.mean() / ideal)
+        ideal = np.log2(max(fitted.facts.n_rows / self.max_leaf_size, 2))
+        return float(fitted.state.tree_depths.mean() / ideal)
 
     @property
     def leaf_balance_(self) -> float:
@@ -237,15 +178,14 @@ class FastXML(XMCClassifier):
 
         The figures in the paper's table 6 are this one's, not those of its formula (see docs/fastxml.md).
         """
-        self._check_fitted()
-        n_leaves = np.add.reduceat(self.right_child_ == 0, self.tree_roots_)
-        return float(np.mean(self.tree_depths_ / np.log2(np.maximum(n_leaves, 2))))
+        trees = self._whole().state
+        n_leaves = np.add.reduceat(trees.forest.right_child == 0, trees.forest.tree_roots)
+        return float(np.mean(trees.tree_depths / np.log2(np.maximum(n_leaves, 2))))
 
     @property
     def labels_per_leaf_(self) -> float:
         """Mean number of distinct labels in a leaf, before the cut to `leaf_labels`."""
-        self._check_fitted()
-        return float(self.tree_leaf_labels_.mean())
+        return float(self._whole().state.tree_leaf_labels.mean())
 
     def _check_now(self, name: str) -> None:
         """Check a parameter that may have been set after fit."""
@@ -253,12 +193,10 @@ class FastXML(XMCClassifier):
 
     # ---- training ---------------------------------------------------------------------------------------------
 
-    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run) -> None:
-        self._set_forest(run.map(self._plan(X, Y)))
+    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> TreeEnsemble:
+        return join_trees(type(self).__name__, run.map(self._plan(X, Y)), self.n_updates)
 
     def _plan(self, X: Matrix, Y: sp.csr_array) -> Plan:
-        if self.unit_rows:
-            X = with_unit_rows(X)
         arrays = feature_arrays(X) | {"label_indptr": Y.indptr, "label_ids": Y.indices}
         if (label_weights := self._label_weights(Y)) is not None:
             arrays["label_weights"] = label_weights
@@ -295,88 +233,41 @@ class FastXML(XMCClassifier):
         """Weigh labels in splits and leaves; FastXML does not."""
         return None
 
-    def _set_forest(self, shards: list[Shard]) -> None:
-        """Put the trees one after the other; node ids and positions then count through all of them."""
-        n_nodes = [len(shard["right_child"]) for shard in shards]
-        if sum(n_nodes) > np.iinfo(np.int32).max:
-            raise ValueError(f"{type(self).__name__}: the trees have more than 2147483647 nodes; grow fewer")
-        roots = np.cumsum([0, *n_nodes])[:-1].astype(np.int32)
-        self.tree_roots_ = roots
-        self.right_child_ = np.concatenate(
-            [
-                np.where(shard["right_child"] > 0, shard["right_child"] + root, 0)
-                for shard, root in zip(shards, roots, strict=True)
-            ]
-        ).astype(np.int32)
-        for part in ("biases", "split_features", "split_weights", "leaf_labels", "leaf_values"):
-            setattr(self, part + "_", np.concatenate([shard[part] for shard in shards]))
-        self.split_indptr_ = join_indptr([shard["split_indptr"] for shard in shards])
-        self.leaf_indptr_ = join_indptr([shard["leaf_indptr"] for shard in shards])
-        statistics = np.stack([shard["statistics"] for shard in shards])
-        self.tree_depths_, self.tree_leaf_labels_, self.tree_precision_ = np.ascontiguousarray(statistics.T)
-        self.root_objectives_ = np.zeros((len(shards), self.n_updates))
-        for row, shard in zip(self.root_objectives_, shards, strict=True):
-            reached = shard["root_objectives"]
-            if len(reached):
-                row[: len(reached)] = reached
-                row[len(reached) :] = reached[-1]
-
     # ---- prediction -------------------------------------------------------------------------------------------
 
-    def _top_k(self, X: Matrix, top_k: int) -> TopK:
-        return self._rank(X, top_k, np.arange(len(self.tree_roots_), dtype=np.int32))
+    def _top_k(self, fitted: Fitted[TreeEnsemble], X: Matrix, top_k: int) -> TopK:
+        return self._rank(fitted, X, top_k, np.arange(len(fitted.state.forest.tree_roots), dtype=np.int32))
 
-    def _rank(self, X: Matrix, top_k: int, tree_ids: NDArray[np.int32]) -> TopK:
+    def _rank(self, fitted: Fitted[TreeEnsemble], X: Matrix, top_k: int, tree_ids: NDArray[np.int32]) -> TopK:
         label_ids, scores = _core.predict_forest(
             X.shape[1],
             *feature_parts(X),
-            self._forest(),
+            fitted.state.forest.native(),
             tree_ids,
-            self._tail(),
-            self.n_labels_,
+            self._tail(fitted.state),
+            fitted.facts.n_labels,
             top_k,
-            bool(self.unit_rows),
+            False,
             resolve_n_jobs(self.n_jobs),
             _core.Control(),
         )
         return TopK(label_ids, scores)
 
-    def _forest(self) -> dict[str, object]:
-        return {part: getattr(self, part + "_") for part in _FOREST_PARTS}
-
-    def _tail(self) -> dict[str, object] | None:
-        """Tail classifiers that rank the trees' labels anew; FastXML has none."""
+    def _tail(self, state: Any) -> dict[str, object] | None:
+        """Tail classifiers that rank the trees' labels again; FastXML has none."""
         return None
 
-    def _choose_trees(self, n_trees: int) -> NDArray[np.int32]:
-        self._check_now("tree_order")
-        if self.tree_order == "accuracy":
-            best = np.argsort(-self.tree_precision_, kind="stable")[:n_trees]
-            return np.sort(best).astype(np.int32)
-        return np.arange(n_trees, dtype=np.int32)
+    def _contributions(self, fitted: Fitted[TreeEnsemble], x_row: Matrix, label_id: int) -> Contributions | None:
+        return path_contributions(fitted.state.forest, fitted.facts.n_features_in, x_row, label_id)
 
-    def _contributions(self, x_row: Matrix, label_id: int) -> Contributions | None:
-        return self._path_contributions(x_row, label_id)
 
-    def _path_contributions(self, x_row: Matrix, label_id: int) -> Contributions:
-        """Share what each decision adds among the features that take part in it; what b decides goes to the bias."""
-        row = sp.csr_array(x_row)
-        dense = np.zeros(self.n_features_in_, dtype=np.float32)
-        dense[row.indices] = row.data
-        if self.unit_rows and row.nnz:
-            dense /= np.float32(np.sqrt(np.square(row.data, dtype=np.float64).sum())) or np.float32(1)
-        forest = LinearForest(*(getattr(self, f"{name}_") for name in LinearForest._fields))
-        sums = sum_linear_paths(forest, dense, label_id)
-        return Contributions(row.indices, sums.by_feature[row.indices], sums.bias, sums.score, exact=False)
-
-    def _check_state(self) -> None:
-        _core.check_forest(self._forest(), self.n_features_in_, self.n_labels_)
-        for name in ("tree_depths_", "tree_leaf_labels_", "tree_precision_", "root_objectives_"):
-            if len(getattr(self, name)) != len(self.tree_roots_):
-                raise ValueError(
-                    f"{type(self).__name__}: {name} has {len(getattr(self, name))} entries, "
-                    f"but there are {len(self.tree_roots_)} trees"
-                )
+def path_contributions(forest: LinearForest, n_features: int, x_row: Matrix, label_id: int) -> Contributions:
+    """Share what each decision adds among the features that take part in it; what b decides goes to the bias."""
+    row = sp.csr_array(x_row)
+    dense = np.zeros(n_features, dtype=np.float32)
+    dense[row.indices] = row.data
+    sums = sum_linear_paths(forest, dense, label_id)
+    return Contributions(row.indices, sums.by_feature[row.indices], sums.bias, sums.score, exact=False)
 
 
 def grow_one_tree(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
@@ -409,16 +300,3 @@ def feature_parts(X: Matrix) -> tuple[Array, Array, Array]:
 
 def feature_arrays(X: Matrix) -> dict[str, Array]:
     return dict(zip(("indptr", "indices", "values"), feature_parts(X), strict=True))
-
-
-def with_unit_rows(X: Matrix) -> Matrix:
-    if isinstance(X, np.ndarray):
-        indptr = np.arange(X.shape[0] + 1, dtype=np.int64) * X.shape[1]
-        return _core.unit_rows(indptr, X.reshape(-1)).reshape(X.shape)
-    return csr_from_parts(_core.unit_rows(X.indptr, X.data), X.indices, X.indptr, X.shape)
-
-
-def join_indptr(parts: list[Array]) -> NDArray[np.int64]:
-    offsets = np.cumsum([0, *(part[-1] for part in parts)])
-    joined = [part[1:] + offset for part, offset in zip(parts, offsets[:-1], strict=True)]
-    return np.concatenate([np.zeros(1, np.int64), *joined])

@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail._tree_paths import LEAST_SHARE, PathSums, add_to_ancestors
-
-
-class LinearForest(NamedTuple):
-    """Trees whose nodes decide by a sparse w·x + b >= 0 (to the right), one after another; node ids count through all.
-
-    The left child is the next node; a right child of 0 marks a leaf.
-    """
-
-    tree_roots: NDArray[np.int32]
-    right_child: NDArray[np.int32]
-    biases: NDArray[np.float32]
-    split_indptr: NDArray[np.int64]
-    split_features: NDArray[np.int32]
-    split_weights: NDArray[np.float32]
-    leaf_indptr: NDArray[np.int64]
-    leaf_labels: NDArray[np.int32]
-    leaf_values: NDArray[np.float32]
+from longtail.fastxml.forest import LinearForest
 
 
 def sum_linear_paths(forest: LinearForest, row: NDArray[np.float32], label_id: int) -> PathSums:

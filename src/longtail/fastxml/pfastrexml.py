@@ -6,8 +6,8 @@ Applications, KDD 2016. docs/pfastrexml.md has the idea in a page and the paper'
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, cast
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,14 +16,46 @@ from numpy.typing import NDArray
 from longtail import _core
 from longtail._array_files import ArraySpec
 from longtail._contributions import Contributions
-from longtail._matrices import Matrix, canonical_csr
+from longtail._fitted import Facts, Fitted, State
+from longtail._matrices import Matrix
 from longtail._rules import Choice, Int, Real
 from longtail.execution import Arrays, Params, Plan, Run, Shard
-from longtail.fastxml.estimator import FastXML, grow_one_tree, join_indptr, with_unit_rows
+from longtail.fastxml.estimator import FastXML, grow_one_tree, path_contributions
+from longtail.fastxml.forest import TreeEnsemble, join_indptr, join_trees
 from longtail.propensity import PropensityModel
 
 _LABELS_PER_TASK = 256
 _MLE_STEPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Centres(State):
+    """The mean row of each label as CSR (n_labels, n_features), with its bias coordinate and squared length."""
+
+    indptr: Annotated[NDArray[np.int64], "centre_indptr_", ArraySpec(np.int64, ndim=1, min=0)]
+    indices: Annotated[NDArray[np.int32], "centre_indices_", ArraySpec(np.int32, ndim=1, min=0)]
+    values: Annotated[NDArray[np.float32], "centre_values_", ArraySpec(np.float32, ndim=1, finite=True)]
+    biases: Annotated[NDArray[np.float32], "centre_biases_", ArraySpec(np.float32, ndim=1, finite=True)]
+    norms: Annotated[NDArray[np.float32], "centre_norms_", ArraySpec(np.float32, ndim=1, finite=True, min=0)]
+
+    def check(self, owner: str, facts: Facts) -> None:
+        _core.check_csr(facts.n_features_in, self.indptr, self.indices, self.values, f"{owner}: centres")
+        n_labels = facts.n_labels
+        for name, n_entries in (("indptr", n_labels + 1), ("biases", n_labels), ("norms", n_labels)):
+            found = len(getattr(self, name))
+            if found != n_entries:
+                raise ValueError(f"{owner}: centre_{name}_ must have {n_entries} entries, got {found}")
+
+
+@dataclass(frozen=True, eq=False)
+class TreesAndCentres(TreeEnsemble):
+    """The state of PfastreXML: trees that propose labels, centres that rank them again."""
+
+    centres: Centres
+
+    def check(self, owner: str, facts: Facts) -> None:
+        super().check(owner, facts)
+        self.centres.check(owner, facts)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -53,10 +85,8 @@ class PfastXML(FastXML):
     array([0, 1, 2, 3], dtype=int32)
     """
 
-    propensity_a: float = 0.55
-    propensity_b: float = 1.5
-
-    _rules: ClassVar = {"propensity_a": (Real(0, 100),), "propensity_b": (Real(0, above=True),)}
+    propensity_a: Annotated[float, Real(0, 100)] = 0.55
+    propensity_b: Annotated[float, Real(0, above=True)] = 1.5
 
     def _label_weights(self, Y: sp.csr_array) -> NDArray[np.float32]:
         return (1 / self._propensities(Y)).astype(np.float32)
@@ -68,14 +98,13 @@ class PfastXML(FastXML):
         # The model is meant for N > e rows; below, C would be negative and a "propensity" above one.
         return PropensityModel(self.propensity_a, self.propensity_b).from_counts(label_counts, max(n_rows, 3))
 
-    def _labels_above(self, X: Matrix) -> sp.csr_array:
+    def _labels_above(self, fitted: Fitted[TreeEnsemble], X: Matrix) -> sp.csr_array:
         """Decide by the labels' plain shares, as FastXML does: weighted ones may exceed one for rare labels."""
-        plain = FastXML(unit_rows=self.unit_rows, n_jobs=self.n_jobs)
-        for name in (*FastXML._state, "n_features_in_", "n_labels_", "y_dtype_"):
-            setattr(plain, name, getattr(self, name))
-        propensities = self._propensities_of(self.label_counts_, self.n_rows_)
-        plain.leaf_values_ = (self.leaf_values_ * propensities[self.leaf_labels_]).astype(np.float32)
-        return plain._labels_above(X)
+        trees, facts = fitted.state, fitted.facts
+        propensities = self._propensities_of(facts.label_counts, facts.n_rows)
+        values = (trees.forest.leaf_values * propensities[trees.forest.leaf_labels]).astype(np.float32)
+        plain = replace(trees, forest=replace(trees.forest, leaf_values=values))
+        return FastXML(n_jobs=self.n_jobs)._labels_above(Fitted(facts, plain), X)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -113,34 +142,20 @@ class PfastreXML(PfastXML):
     array([0, 1, 2, 3], dtype=int32)
     """
 
-    alpha: float = 0.8
-    gamma: float = 30.0
-    tail: str = "centroid"
-    n_candidates: int = 1000
+    alpha: Annotated[float, Real(0, 1)] = 0.8
+    gamma: Annotated[float, Real(0)] = 30.0
+    tail: Annotated[str, Choice("centroid", "mle")] = "centroid"
+    n_candidates: Annotated[int, Int(1, 2**31 - 1)] = 1000
 
-    _rules: ClassVar = {
-        "alpha": (Real(0, 1),),
-        "gamma": (Real(0),),
-        "tail": (Choice("centroid", "mle"),),
-        "n_candidates": (Int(1, 2**31 - 1),),
-    }
-    _state: ClassVar = {
-        "centre_indptr_": ArraySpec(np.int64, ndim=1, min=0),
-        "centre_indices_": ArraySpec(np.int32, ndim=1, min=0),
-        "centre_values_": ArraySpec(np.float32, ndim=1, finite=True),
-        "centre_biases_": ArraySpec(np.float32, ndim=1, finite=True),
-        "centre_norms_": ArraySpec(np.float32, ndim=1, finite=True, min=0),
-    }
-    centre_indptr_: NDArray[np.int64] = field(init=False)
-    centre_indices_: NDArray[np.int32] = field(init=False)
-    centre_values_: NDArray[np.float32] = field(init=False)
-    centre_biases_: NDArray[np.float32] = field(init=False)
-    centre_norms_: NDArray[np.float32] = field(init=False)
+    _State: ClassVar[type[State]] = TreesAndCentres
 
-    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run) -> None:
+    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> TreesAndCentres:
         shards = run.map(self._plan(X, Y))
-        self._set_forest(shards[: self.n_trees])
-        self._set_centres(shards[self.n_trees :])
+        trees = join_trees("PfastreXML", shards[: self.n_trees], self.n_updates)
+        return TreesAndCentres(
+            **{item.name: getattr(trees, item.name) for item in fields(trees)},
+            centres=join_centres(shards[self.n_trees :]),
+        )
 
     def _plan(self, X: Matrix, Y: sp.csr_array) -> Plan:
         """Trees first, then ranges of labels: one plan, because a checkpoint belongs to one plan."""
@@ -165,59 +180,51 @@ class PfastreXML(PfastXML):
             n_tasks=trees.n_tasks + max(1, -(-Y.shape[1] // _LABELS_PER_TASK)),
         )
 
-    def _set_centres(self, shards: list[Shard]) -> None:
-        self.centre_indptr_ = join_indptr([shard["indptr"] for shard in shards])
-        self.centre_indices_ = np.concatenate([shard["indices"] for shard in shards])
-        self.centre_values_ = np.concatenate([shard["values"] for shard in shards])
-        self.centre_biases_ = np.concatenate([shard["biases"] for shard in shards])
-        self.centre_norms_ = np.concatenate([shard["squared_norms"] for shard in shards])
-
-    def _tail(self) -> dict[str, object]:
+    def _tail(self, state: TreesAndCentres) -> dict[str, object]:
         for name in ("alpha", "gamma", "n_candidates"):  # these may be set on a fitted model
             self._check_now(name)
+        centres = state.centres
         return {
-            "indptr": self.centre_indptr_,
-            "indices": self.centre_indices_,
-            "values": self.centre_values_,
-            "biases": self.centre_biases_,
-            "squared_norms": self.centre_norms_,
+            "indptr": centres.indptr,
+            "indices": centres.indices,
+            "values": centres.values,
+            "biases": centres.biases,
+            "squared_norms": centres.norms,
             "bias": float(self.bias),
             "gamma": float(self.gamma),
             "alpha": float(self.alpha),
             "n_candidates": int(self.n_candidates),
         }
 
-    def _contributions(self, x_row: Matrix, label_id: int) -> Contributions:
+    def _contributions(self, fitted: Fitted[Any], x_row: Matrix, label_id: int) -> Contributions:
         """Share the score as its slope at this row does: the trees' part by their paths, the centre's by x·μ."""
-        trees = self._path_contributions(x_row, label_id)
+        facts, centres = fitted.facts, fitted.state.centres
+        trees = path_contributions(fitted.state.forest, facts.n_features_in, x_row, label_id)
         if trees.score <= 0:  # the trees do not propose the label
             return trees._replace(values=np.zeros(len(trees.values)), bias=0.0, score=0.0)
-        row = sp.csr_array(with_unit_rows(canonical_csr(sp.csr_array(x_row))) if self.unit_rows else x_row)
+        row = sp.csr_array(x_row)
         scale = 1 / np.sqrt(np.square(row.data, dtype=np.float64).sum() + self.bias**2 or 1)
-        part = slice(int(self.centre_indptr_[label_id]), int(self.centre_indptr_[label_id + 1]))
-        centre = np.zeros(self.n_features_in_)
-        centre[self.centre_indices_[part]] = self.centre_values_[part]
+        part = slice(int(centres.indptr[label_id]), int(centres.indptr[label_id + 1]))
+        centre = np.zeros(facts.n_features_in)
+        centre[centres.indices[part]] = centres.values[part]
         shared = scale * row.data * centre[row.indices]
-        dot = shared.sum() + scale * self.bias * float(self.centre_biases_[label_id])
-        exponent = self.gamma * max(0.0, 1 - 2 * dot + float(self.centre_norms_[label_id]))
+        dot = shared.sum() + scale * self.bias * float(centres.biases[label_id])
+        exponent = self.gamma * max(0.0, 1 - 2 * dot + float(centres.norms[label_id]))
         score = self.alpha * np.log(trees.score) - (1 - self.alpha) * np.logaddexp(0, exponent)
         slope = (1 - self.alpha) * self.gamma * 2 / (1 + np.exp(-exponent))
         values = self.alpha * trees.values / trees.score + slope * shared
         return Contributions(row.indices, values, float(score - values.sum()), float(score), exact=False)
 
-    def _check_state(self) -> None:
-        super()._check_state()
-        owner = type(self).__name__
-        _core.check_csr(
-            self.n_features_in_, self.centre_indptr_, self.centre_indices_, self.centre_values_, f"{owner}: centres"
-        )
-        for name, n_entries in (
-            ("centre_indptr_", self.n_labels_ + 1),
-            ("centre_biases_", self.n_labels_),
-            ("centre_norms_", self.n_labels_),
-        ):
-            if len(getattr(self, name)) != n_entries:
-                raise ValueError(f"{owner}: {name} must have {n_entries} entries, got {len(getattr(self, name))}")
+
+def join_centres(shards: list[Shard]) -> Centres:
+    """Put the centres of label ranges one after the other."""
+    return Centres(
+        indptr=join_indptr([shard["indptr"] for shard in shards]),
+        indices=np.concatenate([shard["indices"] for shard in shards]),
+        values=np.concatenate([shard["values"] for shard in shards]),
+        biases=np.concatenate([shard["biases"] for shard in shards]),
+        norms=np.concatenate([shard["squared_norms"] for shard in shards]),
+    )
 
 
 def grow_or_learn(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, cast
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from longtail import _core
-from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
-from longtail._matrices import Matrix, canonical_csr, labels_from
+from longtail._fitted import Fitted
+from longtail._matrices import Matrix, canonical_csr, checked_labels
 from longtail._progress import Progress
-from longtail._ranges import Between, Range
+from longtail._ranges import Between
 from longtail._rules import Choice, Int, Nothing, Real, check_value
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail._tree_paths import LEAST_SHARE
 from longtail.execution import Arrays, Checkpoint, Executor, RayExecutor, Run, Shard, fingerprint
-from longtail.gbdt.forest import Forest, Split, TreeVote, add_tree, check_forest, join_trees, sum_gains, vote
+from longtail.gbdt.forest import Boosted, Split, TreeVote, add_tree, join_trees, sum_gains, vote
 from longtail.gbdt.on_cluster import ClusterBlocks
 from longtail.gbdt.paths import sum_paths
 from longtail.gbdt.projection import leml_projection, pca_projection, project, random_projection
@@ -98,73 +97,24 @@ class GBDTSparse(XMCClassifier):
     array([[1]], dtype=int32)
     """
 
-    n_trees: int = 150
-    leaf_top_k: int | None = 20
-    split_labels: int | None = 64
-    max_depth: int = 10
-    min_leaf_size: int = 100
-    l2: float = 5.0
-    shrinkage: float = 0.1
-    loss: str = "squared_hinge"
-    threshold_step: float = 0.05
-    row_share: float = 1.0
-    feature_share: float = 1.0
-    projection: str = "auto"
-    n_components: int = 100
-    projection_l2: float = 10.0
-    patience: int | None = None
-    validation_share: float = 0.1
+    n_trees: Annotated[int, Int(1)] = 150
+    leaf_top_k: Annotated[int | None, Int(1, 2**31 - 1), Nothing(), Between(5, 100, log=True)] = 20
+    split_labels: Annotated[int | None, Int(1, 2**31 - 1), Nothing()] = 64
+    max_depth: Annotated[int, Int(0, 60), Between(4, 14)] = 10
+    min_leaf_size: Annotated[int, Int(1), Between(2, 200, log=True)] = 100
+    l2: Annotated[float, Real(0), Between(0.1, 50.0, log=True)] = 5.0
+    shrinkage: Annotated[float, Real(0, 1, above=True), Between(0.03, 0.5, log=True)] = 0.1
+    loss: Annotated[str, Choice("squared_hinge", "squared")] = "squared_hinge"
+    threshold_step: Annotated[float, Real(0.004, 0.5), Real(1, 1)] = 0.05
+    row_share: Annotated[float, Real(0, 1, above=True)] = 1.0
+    feature_share: Annotated[float, Real(0, 1, above=True)] = 1.0
+    projection: Annotated[str, Choice("auto", "leml", "pca", "random", "none")] = "auto"
+    n_components: Annotated[int, Int(1), Between(30, 300, log=True)] = 100
+    projection_l2: Annotated[float, Real(0, above=True)] = 10.0
+    patience: Annotated[int | None, Int(1), Nothing()] = None
+    validation_share: Annotated[float, Real(0, 0.9, above=True)] = 0.1
 
-    _rules: ClassVar = {
-        "n_trees": (Int(1),),
-        "leaf_top_k": (Int(1, 2**31 - 1), Nothing()),
-        "split_labels": (Int(1, 2**31 - 1), Nothing()),
-        "max_depth": (Int(0, 60),),
-        "min_leaf_size": (Int(1),),
-        "l2": (Real(0),),
-        "shrinkage": (Real(0, 1, above=True),),
-        "loss": (Choice("squared_hinge", "squared"),),
-        "threshold_step": (Real(0.004, 0.5), Real(1, 1)),
-        "row_share": (Real(0, 1, above=True),),
-        "feature_share": (Real(0, 1, above=True),),
-        "projection": (Choice("auto", "leml", "pca", "random", "none"),),
-        "n_components": (Int(1),),
-        "projection_l2": (Real(0, above=True),),
-        "patience": (Int(1), Nothing()),
-        "validation_share": (Real(0, 0.9, above=True),),
-    }
-    _ranges: ClassVar[dict[str, Range]] = {
-        "leaf_top_k": Between(5, 100, log=True),
-        "max_depth": Between(4, 14),
-        "min_leaf_size": Between(2, 200, log=True),
-        "l2": Between(0.1, 50.0, log=True),
-        "shrinkage": Between(0.03, 0.5, log=True),
-        "n_components": Between(30, 300, log=True),
-    }
-    _state: ClassVar[dict[str, ArraySpec]] = {
-        "tree_begin_": ArraySpec(np.int64, ndim=1, min=0),
-        "split_features_": ArraySpec(np.int32, ndim=1, min=-1),
-        "thresholds_": ArraySpec(np.float32, ndim=1, finite=True),
-        "left_children_": ArraySpec(np.int32, ndim=1, min=-1),
-        "leaf_begin_": ArraySpec(np.int64, ndim=1, min=0),
-        "leaf_label_ids_": ArraySpec(np.int32, ndim=1, min=0),
-        "leaf_values_": ArraySpec(np.float32, ndim=1, finite=True),
-        "feature_gains_": ArraySpec(np.float32, ndim=1, finite=True, min=0),
-        "projection_": ArraySpec(np.float32, ndim=2, finite=True),
-        "training_losses_": ArraySpec(np.float64, ndim=1, finite=True, min=0),
-        "validation_losses_": ArraySpec(np.float64, ndim=1, finite=True, min=0),
-    }
-    tree_begin_: NDArray[np.int64] = field(init=False)
-    split_features_: NDArray[np.int32] = field(init=False)
-    thresholds_: NDArray[np.float32] = field(init=False)
-    left_children_: NDArray[np.int32] = field(init=False)
-    leaf_begin_: NDArray[np.int64] = field(init=False)
-    leaf_label_ids_: NDArray[np.int32] = field(init=False)
-    leaf_values_: NDArray[np.float32] = field(init=False)
-    feature_gains_: NDArray[np.float32] = field(init=False)
-    projection_: NDArray[np.float32] = field(init=False)
-    training_losses_: NDArray[np.float64] = field(init=False)
-    validation_losses_: NDArray[np.float64] = field(init=False)
+    _State: ClassVar = Boosted
 
     def fit(
         self,
@@ -191,14 +141,12 @@ class GBDTSparse(XMCClassifier):
         """
         if validation is not None and self.patience is None:
             raise ValueError("GBDTSparse: validation is given, but patience is None; set patience, e.g. to 10")
-        self._given_validation = validation
-        try:
-            return super().fit(X, y, executor=executor, checkpoint=checkpoint, progress=progress)
-        finally:
-            del self._given_validation
+        return self._fit_whole(X, y, executor=executor, checkpoint=checkpoint, progress=progress, validation=validation)
 
-    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run) -> None:
-        X, Y, X_held, Y_held = self._hold_out(X, Y)
+    def _fit(  # type: ignore[override]
+        self, X: Matrix, Y: sp.csr_array, run: Run, *, validation: tuple[Any, Any] | None = None
+    ) -> Boosted:
+        X, Y, X_held, Y_held = self._hold_out(X, Y, validation)
         arrays = {**_named("X", X), "Y.indptr": Y.indptr, "Y.indices": Y.indices}
         if X_held is not None and Y_held is not None:
             arrays |= {**_named("X_held", X_held), "Y_held.indptr": Y_held.indptr, "Y_held.indices": Y_held.indices}
@@ -207,26 +155,32 @@ class GBDTSparse(XMCClassifier):
             run.open_checkpoint(fingerprint("GBDTSparse", arrays, params)) if run.checkpoint_path is not None else None
         )
 
-        def work() -> None:
-            self.projection_ = shards.load_or_make(0, lambda: self._learn_projection(X, Y, run))["projection"]
+        def work() -> Boosted:
+            projection = shards.load_or_make(0, lambda: self._learn_projection(X, Y, run))["projection"]
             n_held = 0 if X_held is None else X_held.shape[0]
-            held = self._booster(self._dense(X_held, run), Y_held) if n_held else None
-            self._boost(self._dense(X, run), Y, held, n_held, shards, run)
+            held = self._booster(self._dense(X_held, projection, run), Y_held) if n_held else None
+            return self._boost(self._dense(X, projection, run), Y, projection, held, n_held, shards, run)
 
         try:
-            run.call(work, "trees", self.n_trees)
+            state = run.call(work, "trees", self.n_trees)
         except _core.Cancelled:
             raise KeyboardInterrupt from None
         run.report("trees", self.n_trees, self.n_trees)
+        return state
 
-    def _hold_out(self, X: Matrix, Y: sp.csr_array) -> tuple[Matrix, sp.csr_array, Matrix | None, sp.csr_array | None]:
+    def _hold_out(
+        self, X: Matrix, Y: sp.csr_array, validation: tuple[Any, Any] | None
+    ) -> tuple[Matrix, sp.csr_array, Matrix | None, sp.csr_array | None]:
         """Return the rows to learn from and, for early stopping, those to validate on."""
         if self.patience is None:
             return X, Y, None, None
-        if self._given_validation is not None:
-            X_held, y_held = self._given_validation
-            X_held = self._validated(X_held, reset=False)
-            Y_held = labels_from("GBDTSparse: validation", y_held, X_held.shape[0]).Y
+        if validation is not None:
+            X_held, _ = self._training_rows(validation[0])
+            if X_held.shape[1] != X.shape[1]:
+                raise ValueError(
+                    f"GBDTSparse: validation must have {X.shape[1]} features like X, got {X_held.shape[1]}"
+                )
+            Y_held = checked_labels("GBDTSparse: validation", validation[1], X_held.shape[0]).Y
             if Y_held.shape[1] != Y.shape[1]:
                 raise ValueError(
                     f"GBDTSparse: validation must have {Y.shape[1]} labels like y, got {Y_held.shape[1]}; "
@@ -260,10 +214,10 @@ class GBDTSparse(XMCClassifier):
             W = factors.W
         return {"projection": W}
 
-    def _dense(self, X: Matrix, run: Run) -> Matrix:
+    def _dense(self, X: Matrix, projection: NDArray[np.float32], run: Run) -> Matrix:
         """Return the rows as the trees see them."""
-        if self.projection_.size:
-            return project(X, self.projection_, run.n_jobs, run.control)
+        if projection.size:
+            return project(X, projection, run.n_jobs, run.control)
         if sp.issparse(X) and (self.threshold_step == 1 or _share_set(X) > _DENSE_SHARE):
             return np.asarray(X.toarray(), dtype=np.float32)
         return X
@@ -290,8 +244,15 @@ class GBDTSparse(XMCClassifier):
         return _core.Booster(X, Y.shape[1], Y.indptr, Y.indices, params)
 
     def _boost(
-        self, X: Matrix, Y: sp.csr_array, held: _core.Booster | None, n_held: int, shards: _Shards, run: Run
-    ) -> None:
+        self,
+        X: Matrix,
+        Y: sp.csr_array,
+        projection: NDArray[np.float32],
+        held: _core.Booster | None,
+        n_held: int,
+        shards: _Shards,
+        run: Run,
+    ) -> Boosted:
         booster = self._booster(X, Y)
         blocks: ClusterBlocks | None = None
         if isinstance(run.executor, RayExecutor):
@@ -326,23 +287,22 @@ class GBDTSparse(XMCClassifier):
             blocks.close()
         if held is not None:
             trees = trees[: int(np.argmin(held_losses)) + 1]
-        self.validation_losses_ = np.array(held_losses, dtype=np.float64)
-        self.training_losses_ = np.concatenate([tree["loss"] for tree in trees])
-        for name, array in join_trees(trees)._asdict().items():
-            setattr(self, f"{name}_", array)
-        self.feature_gains_ = sum_gains(trees, X.shape[1])
+        return Boosted(
+            forest=join_trees(trees),
+            feature_gains=sum_gains(trees, X.shape[1]),
+            projection=projection,
+            training_losses=np.concatenate([tree["loss"] for tree in trees]),
+            validation_losses=np.array(held_losses, dtype=np.float64),
+        )
 
-    def _top_k(self, X: Matrix, top_k: int) -> TopK:
+    def _top_k(self, fitted: Fitted[Boosted], X: Matrix, top_k: int) -> TopK:
         n_threads, control = resolve_n_jobs(self.n_jobs), _core.Control()
-        if self.projection_.size:
-            X = project(X, self.projection_, n_threads, control)
-        rest = (self.n_labels_, *self._forest(), top_k, n_threads, control)
+        if fitted.state.projection.size:
+            X = project(X, fitted.state.projection, n_threads, control)
+        rest: tuple[Any, ...] = (fitted.facts.n_labels, *fitted.state.forest.native(), top_k, n_threads, control)
         if sp.issparse(X):
             return TopK(*_core.gbdt_top_k_sparse(X.shape[1], X.indptr, X.indices, X.data, *rest))
         return TopK(*_core.gbdt_top_k(X, *rest))
-
-    def _forest(self) -> Forest:
-        return Forest(*(getattr(self, f"{name}_") for name in Forest._fields))
 
     @property
     def feature_importances_(self) -> NDArray[np.float32]:
@@ -350,10 +310,10 @@ class GBDTSparse(XMCClassifier):
 
         With a projection, the gain of a projected column is divided over the features by the size of their weights.
         """
-        check_is_fitted(self)
-        gains = self.feature_gains_.astype(np.float64)
-        if self.projection_.size:
-            sizes = np.abs(self.projection_)
+        state: Boosted = self._whole().state
+        gains = state.feature_gains.astype(np.float64)
+        if state.projection.size:
+            sizes = np.abs(state.projection)
             gains = sizes @ (gains / np.maximum(sizes.sum(axis=0), np.finfo(np.float32).tiny))
         total = gains.sum()
         return (gains / total if total > 0 else gains).astype(np.float32)
@@ -371,48 +331,39 @@ class GBDTSparse(XMCClassifier):
         list of TreeVote
             One a tree, in order; contributions sum to the score. With a projection, feature ids are its columns.
         """
-        check_is_fitted(self)
-        check_value("GBDTSparse", "label_id", label_id, (Int(0, self.n_labels_ - 1),))
-        X = self._validated(X, reset=False)
+        fitted = self._whole()
+        state = fitted.state
+        check_value("GBDTSparse", "label_id", label_id, (Int(0, fitted.facts.n_labels - 1),))
+        X = self._prepared(fitted.facts, X)
         if X.shape[0] != 1:
             raise ValueError(f"GBDTSparse: explain_row takes one row, got {X.shape[0]}")
-        if self.projection_.size:
-            X = project(X, self.projection_, 1, _core.Control())
+        if state.projection.size:
+            X = project(X, state.projection, 1, _core.Control())
         row = X.toarray()[0] if sp.issparse(X) else X[0]
-        forest = self._forest()
-        return [vote(forest, tree_id, row, label_id) for tree_id in range(len(self.tree_begin_) - 1)]
+        return [vote(state.forest, tree_id, row, label_id) for tree_id in range(len(state.forest.tree_begin) - 1)]
 
-    def _contributions(self, x_row: Matrix, label_id: int) -> Contributions:
+    def _contributions(self, fitted: Fitted[Boosted], x_row: Matrix, label_id: int) -> Contributions:
         """Add up what decisions give; a decision on a projected column is shared by the features that make it up.
 
         What decisions owe to features that the row does not have goes to the bias.
         """
+        forest, projection = fitted.state.forest, fitted.state.projection
         row = sp.csr_array(x_row)
         feature_ids, values = row.indices, row.data
-        if not self.projection_.size:
-            dense = np.zeros(self.n_features_in_, dtype=np.float32)
+        if not projection.size:
+            dense = np.zeros(fitted.facts.n_features_in, dtype=np.float32)
             dense[feature_ids] = values
-            sums = sum_paths(self._forest(), dense, label_id)
+            sums = sum_paths(forest, dense, label_id)
             used = sums.by_feature[feature_ids]
             return Contributions(feature_ids, used, sums.score - float(used.sum()), sums.score, exact=False)
         # As in prediction: the column decides, so it must be the same to the last bit.
-        columns = project(canonical_csr(row), self.projection_, 1, _core.Control())[0]
-        sums = sum_paths(self._forest(), columns, label_id)
-        parts = self.projection_[feature_ids] * values[:, None]
+        columns = project(canonical_csr(row), projection, 1, _core.Control())[0]
+        sums = sum_paths(forest, columns, label_id)
+        parts = projection[feature_ids] * values[:, None]
         sizes = np.maximum(np.abs(columns), LEAST_SHARE * np.abs(parts).sum(axis=0))
         weights = np.sign(columns) * sums.by_feature / np.where(sizes > 0, sizes, 1)
         shared = parts.astype(np.float64) @ weights
         return Contributions(feature_ids, shared, sums.score - float(shared.sum()), sums.score, exact=False)
-
-    def _check_state(self) -> None:
-        if self.projection_.size and self.projection_.shape[0] != self.n_features_in_:
-            raise ValueError(
-                f"GBDTSparse: projection_ has {self.projection_.shape[0]} rows for {self.n_features_in_} features"
-            )
-        n_features = self.projection_.shape[1] if self.projection_.size else self.n_features_in_
-        if len(self.feature_gains_) != n_features:
-            raise ValueError(f"GBDTSparse: feature_gains_ has {len(self.feature_gains_)} entries, not {n_features}")
-        check_forest(self._forest(), n_features, self.n_labels_)
 
 
 class _Shards:

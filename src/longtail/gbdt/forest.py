@@ -3,25 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail import _core
+from longtail._array_files import ArraySpec
+from longtail._fitted import Facts, State
 from longtail.execution import Shard
 
 
-class Forest(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Forest(State):
     """Trees one after another; children count from their tree's first node, the right child follows the left."""
 
-    tree_begin: NDArray[np.int64]  # (n_trees + 1,)
-    split_features: NDArray[np.int32]  # one a node; -1 marks a leaf
-    thresholds: NDArray[np.float32]
-    left_children: NDArray[np.int32]
-    leaf_begin: NDArray[np.int64]  # (n_nodes + 1,)
-    leaf_label_ids: NDArray[np.int32]
-    leaf_values: NDArray[np.float32]
+    tree_begin: Annotated[NDArray[np.int64], ArraySpec(np.int64, ndim=1, min=0)]  # (n_trees + 1,)
+    split_features: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=-1)]  # one per node; -1 marks a leaf
+    thresholds: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True)]
+    left_children: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=-1)]
+    leaf_begin: Annotated[NDArray[np.int64], ArraySpec(np.int64, ndim=1, min=0)]  # (n_nodes + 1,)
+    leaf_label_ids: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=0)]
+    leaf_values: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True)]
+
+    def native(self) -> tuple[Any, ...]:
+        """Return the arrays in the order that the native functions take them."""
+        return tuple(getattr(self, item.name) for item in fields(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Boosted(State):
+    """The fitted state of GBDTSparse: the forest, the projection that it works on, and how training went."""
+
+    forest: Forest
+    feature_gains: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True, min=0)]
+    projection: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=2, finite=True)]  # (0, 0) without one
+    training_losses: Annotated[NDArray[np.float64], ArraySpec(np.float64, ndim=1, finite=True, min=0)]
+    validation_losses: Annotated[NDArray[np.float64], ArraySpec(np.float64, ndim=1, finite=True, min=0)]
+
+    def check(self, owner: str, facts: Facts) -> None:
+        n_features = facts.n_features_in
+        if self.projection.size:
+            if self.projection.shape[0] != n_features:
+                raise ValueError(f"{owner}: projection_ has {self.projection.shape[0]} rows for {n_features} features")
+            n_features = self.projection.shape[1]
+        if len(self.feature_gains) != n_features:
+            raise ValueError(f"{owner}: feature_gains_ has {len(self.feature_gains)} entries, not {n_features}")
+        check_forest(self.forest, n_features, facts.n_labels)
 
 
 class Split(NamedTuple):

@@ -16,10 +16,9 @@ from longtail import propensity as propensities
 from longtail.report import labels as label_findings
 from longtail.report.labels import Bin, LabelFinding
 from longtail.report.reliability import Reliability, examine_reliability
-from longtail.tagging import Tagger
 
 if TYPE_CHECKING:
-    from longtail._base import XMCClassifier
+    from longtail._model import Model
 
 _BLOCK_ROWS = 2048
 TABLE_KS = (1, 3, 5)
@@ -68,7 +67,7 @@ class Findings:
 
 
 def examine(
-    model: Tagger | XMCClassifier,
+    model: Model,
     rows: Any,
     labels: Any,
     *,
@@ -98,26 +97,19 @@ def examine(
     -------
     Findings
     """
-    n_unknown = 0
-    if isinstance(model, Tagger):
-        estimator, names = model.estimator, model.label_names_
-        encoded, n_unknown = model.encode(labels)
-        Y = _labels(encoded)
-        card = model.card()
-    else:
-        estimator, names, Y = model, None, _labels(labels)
-        card = {"estimator": type(model).__name__, "params": model.get_params(), "n_labels": model.n_labels_}
+    encoded, n_unknown = model.encode(labels)
+    Y = _labels(encoded)
+    names = model.label_names_ or None
     if Y.shape[0] == 0:
         raise ValueError("report: the data has no rows; there is nothing to measure")
-    if Y.shape[1] != estimator.n_labels_:
-        raise ValueError(f"report: the data has {Y.shape[1]} labels, but the model knows {estimator.n_labels_}")
+    card = model.card()
     max_k = max(max_k, top_k, *TABLE_KS)
     label_ids, seconds = _rank(model, rows, max_k)
-    known = propensities.from_counts(estimator.label_counts_, estimator.n_rows_, preset=propensity)
+    known = propensities.from_counts(model.label_counts_, model.n_rows_, preset=propensity)
     evaluation = metrics.evaluate(label_ids, Y, propensity=known, ks=range(1, max_k + 1))
-    counts = label_findings.count(label_ids[:, :top_k], Y, estimator.label_counts_, known)
+    counts = label_findings.count(label_ids[:, :top_k], Y, model.label_counts_, known)
     never, over = counts.never_predicted(), counts.over_predicted()
-    show = label_findings.Shower(counts, label_ids[:, :top_k], Y, names, rows if isinstance(model, Tagger) else None)
+    show = label_findings.Shower(counts, label_ids[:, :top_k], Y, names, rows if model.takes_texts else None)
     best, worst = counts.best_and_worst()
     return Findings(
         card=card,
@@ -137,8 +129,8 @@ def examine(
         over_predicted=show.findings(over, examples="wrong"),
         best=show.findings(best, examples="found"),
         worst=show.findings(worst, examples="missed"),
-        reliability=examine_reliability(model, rows, Y, max_k) if isinstance(model, Tagger) else None,
-        timing=Timing(Y.shape[0], seconds, estimator.n_jobs, load_seconds, size_bytes),
+        reliability=examine_reliability(model, rows, Y, max_k),
+        timing=Timing(Y.shape[0], seconds, card["parameters"]["n_jobs"], load_seconds, size_bytes),
     )
 
 
@@ -148,7 +140,7 @@ def _labels(labels: Any) -> sp.csr_array:
     return sp.csr_array((np.ones(Y.nnz, dtype=np.float32), Y.indices, Y.indptr), shape=Y.shape)
 
 
-def _rank(model: Tagger | XMCClassifier, rows: Any, top_k: int) -> tuple[NDArray[np.int32], float]:
+def _rank(model: Model, rows: Any, top_k: int) -> tuple[NDArray[np.int32], float]:
     """Rank block by block, so that memory stays bounded; the first row is ranked once before the clock starts."""
     n_rows = len(rows) if isinstance(rows, Sequence) else rows.shape[0]
     model.predict_top_k(rows[:1], top_k)

@@ -10,6 +10,7 @@ import numpy as np
 from longtail._array_files import ArraySpec
 from longtail._array_files.specs import DTYPES, shown
 from longtail._base import XMCClassifier
+from longtail._fitted import Declared, Facts, Fitted
 from longtail._rules import Choice, check_params
 from longtail.saving.parts import Expected, Parts, Storage, check_distinct, check_keys, check_length
 from longtail.saving.registry import find_class, name_of
@@ -28,78 +29,85 @@ _OF_THIS_MACHINE = frozenset({"n_jobs"})
 
 def take_apart(model: XMCClassifier) -> Parts:
     """Collect parameters and fitted state."""
-    model._check_fitted()
-    y_dtype = _y_dtype_name(model)
-    parts = Parts(
-        parameters=_plain_params(model),
-        fitted={name: getattr(model, name) for name in model._scalars} | {"y_dtype_": y_dtype},
-        arrays={name: getattr(model, name) for name in model._state},
-        models={name: getattr(model, name) for name in model._models},
-    )
-    if hasattr(model, "feature_names_in_"):
-        parts.names["feature_names_in_"] = [str(name) for name in model.feature_names_in_]
-    if model.y_kind_ == "classes":
+    fitted = model._whole()
+    facts = fitted.facts
+    y_dtype = _y_dtype_name(type(model).__name__, facts)
+    arrays, scalars, models = ({name: fitted.public[name] for name in names} for names in declared_by(type(model)))
+    parts = Parts(parameters=_plain_params(model), fitted=scalars | {"y_dtype_": y_dtype}, arrays=arrays, models=models)
+    if facts.feature_names_in is not None:
+        parts.names["feature_names_in_"] = [str(name) for name in facts.feature_names_in]
+    if facts.classes is not None:
         stored_as = _Y_DTYPES[y_dtype]
         if stored_as is None:
-            parts.names["classes_"] = model.classes_.tolist()
+            parts.names["classes_"] = facts.classes.tolist()
         else:
-            parts.arrays["classes_"] = model.classes_.astype(stored_as)
+            parts.arrays["classes_"] = facts.classes.astype(stored_as)
     return parts
 
 
+def declared_by(cls: type[XMCClassifier]) -> Declared:
+    """Return what a file must hold: the facts of every estimator, and the estimator's own state."""
+    facts, own = Facts.declared(), cls._State.declared()
+    return Declared(facts.arrays | own.arrays, facts.scalars | own.scalars, facts.models | own.models)
+
+
 def expect(cls: type[XMCClassifier], owner: str, fitted: Mapping[str, Any]) -> Expected:
-    """Check the scalars and say what else the class needs."""
-    rules = cls._scalars | {"y_dtype_": (Choice(*_Y_DTYPES),)}
+    """Check the scalars and return what else the class needs."""
+    declared = declared_by(cls)
+    rules = declared.scalars | {"y_dtype_": (Choice(*_Y_DTYPES),)}
     check_keys(f'{owner}: "fitted"', fitted, rules)
     check_params(f'{owner}: "fitted"', fitted, rules)
     stored_as = _Y_DTYPES[fitted["y_dtype_"]]
+    arrays = dict(declared.arrays)
+    names: frozenset[str] = frozenset()
     if fitted["y_kind_"] != "classes":
         if stored_as is None:
             raise ValueError(f'{owner}: "fitted": y_dtype_ of a matrix must be numeric, got {fitted["y_dtype_"]!r}')
-        return Expected(cls._state, optional_names=frozenset({"feature_names_in_"}), models=cls._models)
-    classes = {}
-    if stored_as is not None:
+    elif stored_as is None:
+        names = frozenset({"classes_"})
+    else:
         greatest = 1 if fitted["y_dtype_"] == "bool" else None
-        classes["classes_"] = ArraySpec(stored_as, shape=(fitted["n_labels_"],), finite=True, max=greatest)
-    return Expected(
-        arrays=cls._state | classes,
-        names=frozenset() if classes else frozenset({"classes_"}),
-        optional_names=frozenset({"feature_names_in_"}),
-        models=cls._models,
-    )
+        arrays["classes_"] = ArraySpec(stored_as, shape=(fitted["n_labels_"],), finite=True, max=greatest)
+    return Expected(arrays, names, optional_names=frozenset({"feature_names_in_"}), models=declared.models)
 
 
 def put_together(cls: type[XMCClassifier], parts: Parts) -> XMCClassifier:
     """Make the estimator and set its fitted state; check everything that its class asks for."""
     model = _made(cls, parts.parameters)
-    for name in cls._scalars:
-        setattr(model, name, parts.fitted[name])
-    for name in cls._state:
-        setattr(model, name, parts.arrays[name])
-    for name in cls._models:
-        setattr(model, name, parts.models.get(name))
-    model.y_dtype_ = np.dtype(parts.fitted["y_dtype_"])
-    if "classes_" in parts.names:
-        check_length("classes_", parts.names["classes_"], model.n_labels_)
-        check_distinct("classes_", parts.names["classes_"])
-        model.classes_ = np.array(parts.names["classes_"], dtype=model.y_dtype_)
-        model.y_dtype_ = model.classes_.dtype
-    elif "classes_" in parts.arrays:
-        model.classes_ = parts.arrays["classes_"].astype(model.y_dtype_)
+    values: dict[str, Any] = dict.fromkeys(cls._State.declared().models)
+    for found in (parts.fitted, parts.arrays, parts.models, _classes_of(parts)):
+        values.update(found)
     if "feature_names_in_" in parts.names:
-        check_length("feature_names_in_", parts.names["feature_names_in_"], model.n_features_in_)
-        model.feature_names_in_ = np.array(parts.names["feature_names_in_"], dtype=object)
-    check_length("label_counts_", model.label_counts_, model.n_labels_)
-    if model.label_counts_.max(initial=0) > model.n_rows_:
-        raise ValueError(f"label_counts_: a label cannot be on more than the {model.n_rows_} rows of training")
-    model._check_state()
+        check_length("feature_names_in_", parts.names["feature_names_in_"], values["n_features_in_"])
+        values["feature_names_in_"] = np.array(parts.names["feature_names_in_"], dtype=object)
+    facts = Facts.build(values)
+    check_length("label_counts_", facts.label_counts, facts.n_labels)
+    if facts.label_counts.max(initial=0) > facts.n_rows:
+        raise ValueError(f"label_counts_: a label cannot be on more than the {facts.n_rows} rows of training")
+    state = cls._State.build(values)
+    state.check(cls.__name__, facts)
+    model._fitted = Fitted(facts, state)
     return model
+
+
+def _classes_of(parts: Parts) -> dict[str, Any]:
+    """Return y_dtype_ and, for a model of 1-D classes, classes_."""
+    dtype = np.dtype(parts.fitted["y_dtype_"])
+    if "classes_" in parts.names:
+        check_length("classes_", parts.names["classes_"], parts.fitted["n_labels_"])
+        check_distinct("classes_", parts.names["classes_"])
+        classes = np.array(parts.names["classes_"], dtype=dtype)
+        return {"classes_": classes, "y_dtype_": classes.dtype}
+    if "classes_" in parts.arrays:
+        return {"classes_": parts.arrays["classes_"].astype(dtype), "y_dtype_": dtype}
+    return {"y_dtype_": dtype}
 
 
 def _made(cls: type[XMCClassifier], parameters: Mapping[str, Any]) -> XMCClassifier:
     names = set(cls._get_param_names())
     check_keys(f'"parameters" of {cls.__name__}', parameters, names - _OF_THIS_MACHINE, optional=names)
-    model = cls(**{name: _parameter(value) for name, value in parameters.items()})
+    own = {name: _parameter(value) for name, value in parameters.items() if name not in _OF_THIS_MACHINE}
+    model = cls(**own)
     check_params(cls.__name__, model.get_params(deep=False), cls._rules)
     return model
 
@@ -129,12 +137,12 @@ def _plain(model: XMCClassifier, name: str, value: Any) -> Any:
     raise TypeError(f"{type(model).__name__}: parameter {name} cannot be saved: it holds a {type(value).__name__}")
 
 
-def _y_dtype_name(model: XMCClassifier) -> str:
-    dtype = model.y_dtype_
+def _y_dtype_name(owner: str, facts: Facts) -> str:
+    dtype = facts.y_dtype
     name = "str" if dtype.kind == "U" else dtype.name
-    is_text = name == "str" or all(isinstance(value, str) for value in getattr(model, "classes_", np.empty(0)))
+    is_text = name == "str" or facts.classes is None or all(isinstance(value, str) for value in facts.classes)
     if name not in _Y_DTYPES or (name == "object" and not is_text):
-        raise TypeError(f"{type(model).__name__}: classes must be numbers or str to be saved, got dtype {dtype}")
+        raise TypeError(f"{owner}: classes must be numbers or str to be saved, got dtype {dtype}")
     return name
 
 

@@ -19,6 +19,7 @@ from longtail.saving.registry import HOMES, Kind, find_class, name_of
 from longtail.saving.upgrades import FORMAT, KIND, upgrade
 from longtail.tagging import Tagger
 
+# What can be saved; the protocol is longtail._model.Model.
 Model = XMCClassifier | Tagger
 _KEYS = ("kind", "format", "longtail", "class", "parameters", "fitted", "names", "models")
 _MAX_DEPTH = 8

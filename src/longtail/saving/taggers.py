@@ -10,6 +10,7 @@ from longtail._rules import Instance, Nothing, Real, Rule, check_params, check_v
 from longtail.calibration import Calibration
 from longtail.saving.parts import Expected, Parts, Storage, check_distinct, check_keys, check_length
 from longtail.tagging import Tagger
+from longtail.tagging.tagger import TaggerState
 from longtail.tagging.vectorizer import TextVectorizer
 
 _LISTS = (list, tuple, set, frozenset)
@@ -24,16 +25,15 @@ _MODELS: dict[str, tuple[Rule, ...]] = {
 
 def take_tagger_apart(tagger: Tagger) -> Parts:
     """Collect the names, and the models that a tagger owns."""
-    if not tagger.label_names_:
-        raise ValueError("Tagger: not fitted yet; call fit(texts, labels) before saving it")
+    state = tagger._whole()
     return Parts(
-        fitted={"metrics_": tagger.metrics_},
+        fitted={"metrics_": state.metrics},
         names={
-            "label_names_": tagger.label_names_,
-            "blocked": sorted(tagger.blocked),
-            "example_texts_": tagger.example_texts_,
+            "label_names_": state.label_names,
+            "blocked": sorted(tagger._blocked()),
+            "example_texts_": state.example_texts,
         },
-        models={name: getattr(tagger, name) for name in _MODELS},
+        models={"estimator": state.estimator, "vectorizer": state.vectorizer, "calibration_": state.calibration},
     )
 
 
@@ -59,11 +59,9 @@ def put_tagger_together(cls: type[Tagger], parts: Parts) -> Tagger:
         check_length("the vocabulary", vectorizer.feature_ends_, estimator.n_features_in_)
     if calibration is not None:
         check_length("map_of_label_", calibration.map_of_label_, estimator.n_labels_)
-    tagger = cls(estimator, vectorizer, blocked=parts.names["blocked"])
-    tagger.label_names_ = label_names
-    tagger.example_texts_ = parts.names["example_texts_"]
-    tagger.metrics_ = {name: float(value) for name, value in parts.fitted["metrics_"].items()}
-    tagger.calibration_ = calibration
+    tagger = cls(blocked=parts.names["blocked"])
+    metrics = {name: float(value) for name, value in parts.fitted["metrics_"].items()}
+    tagger._put(TaggerState(estimator, vectorizer, label_names, parts.names["example_texts_"], calibration, metrics))
     return tagger
 
 

@@ -1,7 +1,7 @@
-"""The format's number, and how older models become models of today.
+"""The number of the format, and how older manifests are upgraded.
 
-A change of the format is a new number here, a function that turns the old manifest into the new one, a stored model
-of the old format in tests/models, and a line in docs/format.md: all in one change.
+A change of the format takes a new number here, a function that turns the old manifest into the new one, a stored model
+of the old format in tests/models, and a line in docs/format.md, all in one change.
 """
 
 from __future__ import annotations
@@ -13,9 +13,30 @@ from longtail._array_files.specs import shown
 
 # Tells models from other directories of arrays.
 KIND = "model"
-FORMAT = 1
+FORMAT = 2
+
+
+def _row_scaling_in_the_model(meta: dict[str, Any]) -> dict[str, Any]:
+    """Format 2: an estimator records whether rows are scaled, and the instruction set that trained it."""
+    fitted, parameters = meta.get("fitted"), meta.get("parameters")
+    if not isinstance(fitted, dict) or not isinstance(parameters, dict) or "n_features_in_" not in fitted:
+        return meta  # a Tagger or a part of one
+    unit_rows = parameters.get("unit_rows", False)
+    added = {"unit_rows_": unit_rows, "instruction_set_": "unknown"}
+    return meta | {"fitted": fitted | added, "parameters": _with_unit_rows(parameters)}
+
+
+def _with_unit_rows(parameters: dict[str, Any]) -> dict[str, Any]:
+    inner = {
+        name: value | {"parameters": _with_unit_rows(value["parameters"])}
+        for name, value in parameters.items()
+        if isinstance(value, dict) and isinstance(value.get("parameters"), dict)
+    }
+    return {"unit_rows": False} | parameters | inner
+
+
 # UPGRADES[n] takes a manifest of format n and returns one of format n + 1.
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _row_scaling_in_the_model}
 
 
 def upgrade(owner: str, meta: dict[str, Any]) -> dict[str, Any]:

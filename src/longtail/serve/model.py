@@ -97,5 +97,4 @@ def _load(path: Path) -> tuple[Tagger, str]:
     if tagger.vectorizer is None:
         raise ValueError(f"{path} was fitted on vectors of your own making, but the service takes texts")
     # One request is one small piece of work: threads would cost more than they give. Requests run side by side.
-    tagger.estimator.set_params(n_jobs=1)
-    return tagger, hashlib.sha256(manifest).hexdigest()[:12]
+    return tagger.with_threads(1), hashlib.sha256(manifest).hexdigest()[:12]

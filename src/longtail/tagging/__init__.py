@@ -1,7 +1,8 @@
 """Texts in, label names out: the Tagger, its vectorizer and its explanations."""
 
+from longtail._topk import Tag
 from longtail.tagging.explanations import Explanation
-from longtail.tagging.tagger import Tag, Tagger
+from longtail.tagging.tagger import Tagger
 from longtail.tagging.vectorizer import TextVectorizer
 
 __all__ = ["Explanation", "Tag", "Tagger", "TextVectorizer"]

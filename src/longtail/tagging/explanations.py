@@ -64,7 +64,8 @@ def explain_text(
 
 def contributions_of(estimator: XMCClassifier, row: Matrix, label_id: int) -> Contributions:
     """Ask the estimator; if it cannot tell, see how the score changes when each feature is left out."""
-    found = estimator._contributions(row, label_id)
+    fitted = estimator._whole()
+    found = estimator._contributions(fitted, estimator._prepared(fitted.facts, row), label_id)
     return found if found is not None else _leave_each_out(estimator, sp.csr_array(row), label_id)
 
 

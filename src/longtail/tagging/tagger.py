@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import os
-import platform
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple, Self
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._base import XMCClassifier
+from longtail._estimator import Estimator
 from longtail._matrices import Matrix
 from longtail._progress import Progress
 from longtail._rules import Choice, Int, Nothing, Real, check_value
-from longtail._topk import TopK
-from longtail._version import __version__
+from longtail._topk import Tag, TopK
 from longtail._words import counted
 from longtail.calibration import Calibration, Measure, Method
 from longtail.dismec import DiSMEC
@@ -38,25 +40,57 @@ _N_EXAMPLES = 8
 _EXAMPLE_CHARS = (40, 300)
 
 
-class Tag(NamedTuple):
-    """One proposed label of a text; `proba` is its probability, known after calibration."""
+@dataclass(frozen=True, eq=False)
+class TaggerState:
+    """A whole fitted tagger: what turns texts into ranked names. Replaced as one object, never changed."""
 
-    label: str
-    score: float
-    proba: float | None = None
+    estimator: XMCClassifier
+    vectorizer: TextVectorizer | None
+    label_names: list[str]
+    example_texts: list[str] = field(default_factory=list)
+    calibration: Calibration | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def label_ids(self) -> dict[str, int]:
+        """The id of each name."""
+        return {name: label_id for label_id, name in enumerate(self.label_names)}
+
+    @cached_property
+    def search(self) -> LabelSearch:
+        """An index of the names, built when it is first used."""
+        return LabelSearch(self.label_names, self.estimator.label_counts_)
+
+    def rows(self, texts: Any) -> Any:
+        """Turn texts into rows of features; rows stay as they are when there is no vectorizer."""
+        if self.vectorizer is None:
+            return texts
+        return self.vectorizer.transform(texts, n_jobs=self.estimator.n_jobs)
+
+    def ids_of(self, what: str, names: Iterable[str]) -> list[int]:
+        """Look names up; an unknown one is an error that suggests known ones."""
+        wanted = checked_names(what, names)
+        for name in wanted:
+            if name not in self.label_ids:
+                alike = ", ".join(repr(self.label_names[label_id]) for label_id in self.search.find(name, 3))
+                raise ValueError(
+                    f"Tagger: {what}: there is no label {name!r}" + (f"; there is {alike}" if alike else "")
+                )
+        return [self.label_ids[name] for name in wanted]
 
 
-class Tagger:
+class Tagger(Estimator):
     """Tag texts with label names: a vectorizer, any estimator and the names in one object.
 
     Parameters
     ----------
     estimator : an estimator, default DiSMEC
+        `fit` trains a copy and keeps it here in place of the one given.
     vectorizer : TextVectorizer, "tfidf" or None, default "tfidf"
         "tfidf" is a TextVectorizer with its defaults. None takes vectors instead of texts, in `fit` and everywhere:
-        embeddings that you made yourself, as a matrix with one row a text.
+        embeddings that you made yourself, as a matrix with one row per text.
     blocked : names of labels, default none
-        Labels that are never proposed, whatever their score.
+        Labels that are never proposed, whatever their score. May be set at any time.
 
     Attributes
     ----------
@@ -77,13 +111,6 @@ class Tagger:
     ['server']
     """
 
-    label_names_: list[str]
-    example_texts_: list[str]
-    calibration_: Calibration | None
-    metrics_: dict[str, float]
-    _ids: dict[str, int] | None
-    _search: LabelSearch | None
-
     def __init__(
         self,
         estimator: XMCClassifier | None = None,
@@ -91,18 +118,13 @@ class Tagger:
         *,
         blocked: Iterable[str] = (),
     ) -> None:
-        if estimator is None:
-            estimator = DiSMEC()
-        if not isinstance(estimator, XMCClassifier):
-            raise TypeError(f"Tagger: estimator must be a longtail estimator, got {estimator!r}")
-        if vectorizer == "tfidf":
-            vectorizer = TextVectorizer()
-        if not isinstance(vectorizer, TextVectorizer | None):
-            raise TypeError(f"Tagger: vectorizer must be a TextVectorizer, 'tfidf' or None, got {vectorizer!r}")
         self.estimator = estimator
-        self.vectorizer: TextVectorizer | None = vectorizer
-        self.blocked = frozenset(checked_names("blocked", blocked))
-        self._forget()
+        self.vectorizer = vectorizer
+        self.blocked = blocked
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        return {"blocked": (), "estimator": None, "vectorizer": "tfidf"}
 
     def fit(
         self,
@@ -115,6 +137,8 @@ class Tagger:
     ) -> Self:
         """Learn from texts and the label names of each.
 
+        If the fit fails or is interrupted, the tagger stays exactly as it was before.
+
         Parameters
         ----------
         texts : list of str, or a matrix (n_texts, n_features) when the vectorizer is None
@@ -122,20 +146,24 @@ class Tagger:
         executor, checkpoint, progress
             As for the estimator's ``fit``.
         """
-        X_or_texts = self._checked(texts)
+        estimator, vectorizer = self._new_parts()
+        X_or_texts = _checked_inputs(vectorizer, texts)
         n_texts = len(X_or_texts) if isinstance(X_or_texts, list) else X_or_texts.shape[0]
         if n_texts != len(labels):
             raise ValueError(f"Tagger: got {counted(n_texts, 'text')} but {counted(len(labels), 'list')} of labels")
         names, Y = encode_labels(labels)
         if not names:
             raise ValueError("Tagger: no text has a label; nothing to learn")
-        if self.vectorizer is not None:
-            self.vectorizer.fit(X_or_texts)
-        X = self._vectors(X_or_texts)
-        self.estimator.fit(X, Y, executor=executor, checkpoint=checkpoint, progress=progress)
-        self._forget()
-        self.label_names_ = names
-        self.example_texts_ = _short_texts(X_or_texts) if isinstance(X_or_texts, list) else []
+        if vectorizer is not None:
+            vectorizer.fit(X_or_texts)
+        state = TaggerState(
+            estimator,
+            vectorizer,
+            names,
+            example_texts=_short_texts(X_or_texts) if isinstance(X_or_texts, list) else [],
+        )
+        estimator.fit(state.rows(X_or_texts), Y, executor=executor, checkpoint=checkpoint, progress=progress)
+        self._put(state)
         return self
 
     def tag(
@@ -168,20 +196,33 @@ class Tagger:
         """
         check_value("Tagger", "top_k", top_k, (Int(1), Nothing()))
         check_value("Tagger", "threshold", threshold, (Nothing(), Real(), Choice("auto")))
-        if threshold == "auto" and self.calibration_ is None:
+        state = self._whole()
+        calibration = state.calibration
+        if threshold == "auto" and calibration is None:
             raise ValueError("Tagger: threshold='auto' needs calibrate(texts, labels) on held-out texts first")
-        label_ids, scores = self._ranked(texts, _DEEP_TOP_K if top_k is None else top_k, include, exclude)
-        proba = None if self.calibration_ is None else self.calibration_.proba(label_ids, scores)
+        banned = [*self._blocked(), *checked_names("exclude", exclude or ())]
+        depth = _DEEP_TOP_K if top_k is None else top_k
+        # The order may change with the calibration: likelier labels can lie below the first top_k scores.
+        n_ranked = depth if calibration is None else max(depth, _DEEP_TOP_K)
+        label_ids, scores = _ranked(state, self._checked(state, texts), n_ranked, include, banned)
+        proba = None if calibration is None else calibration.proba(label_ids, scores)
         given = label_ids >= 0
-        if threshold == "auto" and self.calibration_ is not None:
-            given &= self.calibration_.decide(label_ids, scores)
+        if threshold == "auto" and calibration is not None:
+            given &= calibration.decide(label_ids, scores)
         elif isinstance(threshold, int | float):
             given &= (scores if proba is None else proba) >= threshold
-        return self._tags(label_ids, scores, proba, given)
+        return _tags(state.label_names, label_ids, scores, proba, given, depth)
 
-    def predict_top_k(self, texts: Any, top_k: int = 5) -> TopK:
-        """Rank label ids for each text, as the estimators do for rows; knows nothing of blocked labels."""
-        return self._top_k(self._vectors(self._checked(texts)), top_k)
+    def propose(
+        self, inputs: Any, top_k: int | None = 5, *, threshold: Threshold = None, **ranking: Any
+    ) -> list[list[Tag]]:
+        """Propose labels as every model does: `tag` under the name that commands use."""
+        return self.tag(inputs, top_k, threshold=threshold, **ranking)
+
+    def predict_top_k(self, X: Any, top_k: int = 5, **ranking: Any) -> TopK:
+        """Rank label ids for each text, as the estimators do for rows; blocked labels are not left out."""
+        state = self._whole()
+        return state.estimator.predict_top_k(state.rows(self._checked(state, X)), top_k, **ranking)
 
     def calibrate(
         self,
@@ -206,9 +247,11 @@ class Tagger:
         """
         calibration = Calibration(method=method, measure=measure, floor=floor)
         calibration.check_params()
-        Y, _ = self.encode(labels)
-        top = self.predict_top_k(texts, min(_DEEP_TOP_K, self.estimator.n_labels_))
-        self.calibration_ = calibration.fit(top, Y)
+        state = self._whole()
+        Y, _ = _encode(state, labels)
+        rows = state.rows(self._checked(state, texts))
+        top = state.estimator.predict_top_k(rows, min(_DEEP_TOP_K, state.estimator.n_labels_))
+        self._put(replace(state, calibration=calibration.fit(top, Y)))
         return self
 
     def evaluate(self, texts: Any, labels: Sequence[Iterable[str]]) -> Evaluation:
@@ -216,10 +259,12 @@ class Tagger:
 
         Labels that the tagger does not know cannot be ranked and do not count; `encode` tells how many there are.
         """
-        Y, _ = self.encode(labels)
-        propensity = from_counts(self.estimator.label_counts_, self.estimator.n_rows_)
-        found = evaluate(self.predict_top_k(texts, 5), Y, propensity=propensity)
-        self.metrics_ = {name: float(value) for name, value in found.items()}
+        state = self._whole()
+        Y, _ = _encode(state, labels)
+        propensity = from_counts(state.estimator.label_counts_, state.estimator.n_rows_)
+        top = state.estimator.predict_top_k(state.rows(self._checked(state, texts)), 5)
+        found = evaluate(top, Y, propensity=propensity)
+        self._put(replace(state, metrics={name: float(value) for name, value in found.items()}))
         return found
 
     def explain(self, text: str, label: str) -> Explanation:
@@ -229,169 +274,224 @@ class Tagger:
         GBDT-SPARSE the words behind the projected features; for other estimators, how the score falls when a word is
         left out.
         """
-        if self.vectorizer is None:
+        state = self._whole()
+        if state.vectorizer is None:
             raise ValueError("Tagger: explain needs words, but this tagger was fitted on vectors")
         if not isinstance(text, str):
             raise TypeError(f"Tagger: text must be a str, got {text!r}")
-        self._check_fitted()
-        label_id = self._ids_of("label", [label])[0]
-        return explain_text(self.estimator, self.vectorizer, text, label, label_id)
+        label_id = state.ids_of("label", [label])[0]
+        return explain_text(state.estimator, state.vectorizer, text, label, label_id)
 
     def search_labels(self, query: str, limit: int = 20) -> list[str]:
         """Find labels by a part of their name; those that begin with it first, frequent ones first."""
-        self._check_fitted()
+        state = self._whole()
         check_value("Tagger", "limit", limit, (Int(1),))
-        if self._search is None:
-            self._search = LabelSearch(self.label_names_, self.estimator.label_counts_)
-        return [self.label_names_[label_id] for label_id in self._search.find(query, limit)]
+        return [state.label_names[label_id] for label_id in state.search.find(query, limit)]
 
     def card(self) -> dict[str, Any]:
         """Describe the model: JSON values for people and pages."""
-        self._check_fitted()
-        counts = np.sort(self.estimator.label_counts_)
-        params = self.estimator.get_params(deep=False)
-        calibration = self.calibration_
-        return {
-            "estimator": type(self.estimator).__name__,
-            "parameters": {name: value if _is_plain(value) else repr(value) for name, value in params.items()},
-            "vectorizer": None if self.vectorizer is None else self.vectorizer.params(),
-            "n_rows": int(self.estimator.n_rows_),
-            "n_features": int(self.estimator.n_features_in_),
-            "n_labels": len(self.label_names_),
-            "label_counts": {
-                "least": int(counts[0]),
-                "median": float(np.median(counts)),
-                "greatest": int(counts[-1]),
-                "n_labels_up_to_5": int((counts <= 5).sum()),
-                "labels_per_row": float(counts.sum() / max(self.estimator.n_rows_, 1)),
-            },
-            "n_blocked": len(self.blocked),
+        state = self._whole()
+        calibration = state.calibration
+        return state.estimator.card() | {
+            "vectorizer": None if state.vectorizer is None else state.vectorizer.params(),
+            "n_blocked": len(self._blocked()),
             "calibration": None
             if calibration is None
             else {**calibration.params(), "n_rows": calibration.n_rows_, "ece": calibration.ece_},
-            "metrics": dict(self.metrics_),
-            "versions": {"longtail": __version__, "python": platform.python_version()},
+            "metrics": dict(state.metrics),
         }
 
     def encode(self, labels: Sequence[Iterable[str]]) -> tuple[sp.csr_array, int]:
         """Turn label names into a matrix over the known labels; also return how many names were unknown."""
-        self._check_fitted()
-        ids = self._label_ids()
-        rows = name_rows(labels)
-        n_unknown = sum(name not in ids for row in rows for name in row)
-        return indicator([[ids[name] for name in row if name in ids] for row in rows], len(ids)), n_unknown
+        return _encode(self._whole(), labels)
+
+    def with_threads(self, n_jobs: int | None) -> Self:
+        """Return the same fitted tagger with another number of threads; arrays are shared."""
+        state = self._whole()
+        made = copy.copy(self)
+        made._put(replace(state, estimator=state.estimator.with_threads(n_jobs)))
+        return made
+
+    # ---- fitted attributes ----------------------------------------------------------------------------------------
+
+    @property
+    def takes_texts(self) -> bool:
+        """Whether inputs are texts; without a vectorizer they are rows of features."""
+        return self._whole().vectorizer is not None
+
+    @property
+    def n_features_in_(self) -> int:
+        """Features of a row."""
+        return self._whole().estimator.n_features_in_
+
+    @property
+    def n_labels_(self) -> int:
+        """Labels the tagger knows."""
+        return self._whole().estimator.n_labels_
+
+    @property
+    def n_rows_(self) -> int:
+        """Texts in training."""
+        return self._whole().estimator.n_rows_
+
+    @property
+    def label_counts_(self) -> NDArray[np.int64]:
+        """Training texts of each label."""
+        return self._whole().estimator.label_counts_
+
+    @property
+    def label_names_(self) -> list[str]:
+        """The names of the labels; empty before `fit`."""
+        state = self._state
+        return [] if state is None else state.label_names
+
+    @property
+    def example_texts_(self) -> list[str]:
+        """A few short training texts."""
+        state = self._state
+        return [] if state is None else state.example_texts
+
+    @property
+    def calibration_(self) -> Calibration | None:
+        """What `calibrate` learnt."""
+        state = self._state
+        return None if state is None else state.calibration
+
+    @property
+    def metrics_(self) -> dict[str, float]:
+        """What `evaluate` measured last."""
+        state = self._state
+        return {} if state is None else state.metrics
 
     # ---- inner parts ----------------------------------------------------------------------------------------------
 
-    def _forget(self) -> None:
-        """Drop what belongs to an earlier fit."""
-        self.label_names_ = []
-        self.example_texts_ = []
-        self.calibration_ = None
-        self.metrics_ = {}
-        self._ids = None
-        self._search = None
+    @property
+    def _state(self) -> TaggerState | None:
+        return self.__dict__.get("_fitted")
 
-    def _check_fitted(self) -> None:
-        if not self.label_names_:
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._state is not None
+
+    def _whole(self) -> TaggerState:
+        """Return the fitted state. Read once per call, so that a refit in another thread cannot mix two models."""
+        state = self._state
+        if state is None:
             raise ValueError("Tagger: not fitted yet; call fit(texts, labels) first")
+        return state
 
-    def _checked(self, texts: Any) -> Any:
-        if self.vectorizer is not None:
-            return checked_texts(texts)
-        if isinstance(texts, str) or (isinstance(texts, list) and texts and isinstance(texts[0], str)):
-            raise TypeError("Tagger: this tagger has no vectorizer and takes a matrix, got texts")
-        return texts if sp.issparse(texts) else np.asarray(texts)
+    def _put(self, state: TaggerState) -> None:
+        """Make a state the tagger's own; predictions read `_fitted` only."""
+        self._fitted = state
+        self.estimator, self.vectorizer = state.estimator, state.vectorizer
 
-    def _vectors(self, texts: Any) -> Any:
-        if self.vectorizer is None:
-            return texts
-        return self.vectorizer.transform(texts, n_jobs=self.estimator.n_jobs)
+    def _new_parts(self) -> tuple[XMCClassifier, TextVectorizer | None]:
+        """Return an estimator and a vectorizer that are not fitted, so that a failed fit leaves the old ones alone."""
+        estimator, vectorizer = self.estimator, self.vectorizer
+        self._blocked()
+        if estimator is None:
+            estimator = DiSMEC()
+        if not isinstance(estimator, XMCClassifier):
+            raise TypeError(f"Tagger: estimator must be a longtail estimator, got {estimator!r}")
+        if isinstance(vectorizer, str) and vectorizer == "tfidf":
+            vectorizer = TextVectorizer()
+        if not isinstance(vectorizer, TextVectorizer | None):
+            raise TypeError(f"Tagger: vectorizer must be a TextVectorizer, 'tfidf' or None, got {vectorizer!r}")
+        fresh = None if vectorizer is None else TextVectorizer(**vectorizer.params())
+        return type(estimator)(**estimator.get_params(deep=False)), fresh
 
-    def _top_k(self, X: Any, top_k: int) -> TopK:
-        self._check_fitted()
-        if self.vectorizer is None:
-            return self.estimator.predict_top_k(X, top_k)
-        check_value("Tagger", "top_k", top_k, (Int(1),))
-        return self.estimator._top_k(X, top_k)  # rows of our own vectorizer need no second check
+    def _blocked(self) -> frozenset[str]:
+        return frozenset(checked_names("blocked", self.blocked))
 
-    def _ranked(self, texts: Any, top_k: int, include: Iterable[str] | None, exclude: Iterable[str] | None) -> TopK:
-        """Rank the labels that may be given."""
-        self._check_fitted()
-        ids = self._label_ids()
-        banned = {ids[name] for name in self.blocked | set(checked_names("exclude", exclude or ())) if name in ids}
-        X = self._vectors(self._checked(texts))
-        n_labels = len(self.label_names_)
-        if include is None and not banned:
-            return self._top_k(X, min(top_k, n_labels))
-        allowed = np.full(n_labels, include is None)
-        if include is not None:
-            allowed[self._ids_of("include", include)] = True
-        allowed[list(banned)] = False
-        n_rows = X.shape[0]
-        result = TopK(np.full((n_rows, top_k), -1, np.int32), np.zeros((n_rows, top_k), np.float32))
-        # Without `include`, so many are enough; with it the labels asked for may be far down.
-        depth = min(n_labels, top_k + len(banned) if include is None else max(4 * top_k, 64))
-        rows: NDArray[np.int64] = np.arange(n_rows)
-        while len(rows):
-            step = max(1, _MAX_RANKED // depth)
-            left = [
-                self._fill(X, rows[begin : begin + step], depth, allowed, result) for begin in range(0, len(rows), step)
-            ]
-            rows = np.concatenate(left)
-            depth = min(n_labels, depth * 8)
-        return result
+    def _checked(self, state: TaggerState, texts: Any) -> Any:
+        return _checked_inputs(state.vectorizer, texts)
 
-    def _fill(
-        self, X: Matrix, rows: NDArray[np.int64], depth: int, allowed: NDArray[np.bool_], result: TopK
-    ) -> NDArray[np.int64]:
-        """Put the allowed labels of a ranking into the result; return the rows that need a deeper one."""
-        top_k = result.label_ids.shape[1]
-        label_ids, scores = self._top_k(X[rows], depth)
-        may = (label_ids >= 0) & allowed[np.maximum(label_ids, 0)]
-        order = np.argsort(~may, axis=1, kind="stable")[:, :top_k]
-        kept = np.take_along_axis(may, order, axis=1)
-        n_kept = kept.shape[1]
-        result.label_ids[rows, :n_kept] = np.where(kept, np.take_along_axis(label_ids, order, axis=1), -1)
-        result.scores[rows, :n_kept] = np.where(kept, np.take_along_axis(scores, order, axis=1), 0)
-        n_wanted = min(top_k, int(allowed.sum()))
-        is_whole: NDArray[np.bool_] = (may.sum(axis=1) >= n_wanted) | (label_ids[:, -1] < 0) | (depth >= len(allowed))
-        return rows[~is_whole]
 
-    def _tags(
-        self,
-        label_ids: NDArray[np.int32],
-        scores: NDArray[np.float32],
-        proba: NDArray[np.float32] | None,
-        given: NDArray[np.bool_],
-    ) -> list[list[Tag]]:
-        names = self.label_names_
-        tags: list[list[Tag]] = [[] for _ in range(len(label_ids))]
-        row_ids, columns = np.nonzero(given)
-        if proba is not None:  # likely ones first; equal ones keep the order of their scores
-            order = np.lexsort((columns, -proba[row_ids, columns], row_ids))
-            row_ids, columns = row_ids[order], columns[order]
-        chances: Iterable[float | None] = [None] * len(row_ids) if proba is None else proba[row_ids, columns].tolist()
-        picked = label_ids[row_ids, columns].tolist(), scores[row_ids, columns].tolist()
-        for row_id, label_id, score, chance in zip(row_ids.tolist(), *picked, chances, strict=True):
+def _checked_inputs(vectorizer: TextVectorizer | None, texts: Any) -> Any:
+    if vectorizer is not None:
+        return checked_texts(texts)
+    if isinstance(texts, str) or (isinstance(texts, list) and texts and isinstance(texts[0], str)):
+        raise TypeError("Tagger: this tagger has no vectorizer and takes a matrix, got texts")
+    return texts if sp.issparse(texts) else np.asarray(texts)
+
+
+def _encode(state: TaggerState, labels: Sequence[Iterable[str]]) -> tuple[sp.csr_array, int]:
+    ids = state.label_ids
+    rows = name_rows(labels)
+    n_unknown = sum(name not in ids for row in rows for name in row)
+    return indicator([[ids[name] for name in row if name in ids] for row in rows], len(ids)), n_unknown
+
+
+def _ranked(state: TaggerState, texts: Any, top_k: int, include: Iterable[str] | None, banned: Iterable[str]) -> TopK:
+    """Rank the labels that may be given."""
+    ids = state.label_ids
+    banned_ids = {ids[name] for name in banned if name in ids}
+    X = state.rows(texts)
+    n_labels = len(state.label_names)
+    if include is None and not banned_ids:
+        return state.estimator.predict_top_k(X, min(top_k, n_labels))
+    allowed = np.full(n_labels, include is None)
+    if include is not None:
+        allowed[state.ids_of("include", include)] = True
+    allowed[list(banned_ids)] = False
+    n_rows = X.shape[0]
+    top_k = min(top_k, n_labels)
+    result = TopK(np.full((n_rows, top_k), -1, np.int32), np.zeros((n_rows, top_k), np.float32))
+    # Without `include`, this depth is enough; with it, the labels asked for may be far down.
+    depth = min(n_labels, top_k + len(banned_ids) if include is None else max(4 * top_k, 64))
+    rows: NDArray[np.int64] = np.arange(n_rows)
+    while len(rows):
+        step = max(1, _MAX_RANKED // depth)
+        left = [
+            _fill(state.estimator, X, rows[begin : begin + step], depth, allowed, result)
+            for begin in range(0, len(rows), step)
+        ]
+        rows = np.concatenate(left)
+        depth = min(n_labels, depth * 8)
+    return result
+
+
+def _fill(
+    estimator: XMCClassifier,
+    X: Matrix,
+    rows: NDArray[np.int64],
+    depth: int,
+    allowed: NDArray[np.bool_],
+    result: TopK,
+) -> NDArray[np.int64]:
+    """Put the allowed labels of a ranking into the result; return the rows that need a deeper one."""
+    top_k = result.label_ids.shape[1]
+    label_ids, scores = estimator.predict_top_k(X[rows], depth)
+    may = (label_ids >= 0) & allowed[np.maximum(label_ids, 0)]
+    order = np.argsort(~may, axis=1, kind="stable")[:, :top_k]
+    kept = np.take_along_axis(may, order, axis=1)
+    n_kept = kept.shape[1]
+    result.label_ids[rows, :n_kept] = np.where(kept, np.take_along_axis(label_ids, order, axis=1), -1)
+    result.scores[rows, :n_kept] = np.where(kept, np.take_along_axis(scores, order, axis=1), 0)
+    n_wanted = min(top_k, int(allowed.sum()))
+    is_whole: NDArray[np.bool_] = (may.sum(axis=1) >= n_wanted) | (label_ids[:, -1] < 0) | (depth >= len(allowed))
+    return rows[~is_whole]
+
+
+def _tags(
+    names: list[str],
+    label_ids: NDArray[np.int32],
+    scores: NDArray[np.float32],
+    proba: NDArray[np.float32] | None,
+    given: NDArray[np.bool_],
+    top_k: int,
+) -> list[list[Tag]]:
+    """Name the labels that are given, at most top_k per row: by probability if there is one, else by score."""
+    tags: list[list[Tag]] = [[] for _ in range(len(label_ids))]
+    row_ids, columns = np.nonzero(given)
+    if proba is not None:  # equal probabilities keep the order of their scores
+        order = np.lexsort((columns, -proba[row_ids, columns], row_ids))
+        row_ids, columns = row_ids[order], columns[order]
+    chances: Iterable[float | None] = [None] * len(row_ids) if proba is None else proba[row_ids, columns].tolist()
+    picked = label_ids[row_ids, columns].tolist(), scores[row_ids, columns].tolist()
+    for row_id, label_id, score, chance in zip(row_ids.tolist(), *picked, chances, strict=True):
+        if len(tags[row_id]) < top_k:
             tags[row_id].append(Tag(names[label_id], score, chance))
-        return tags
-
-    def _label_ids(self) -> dict[str, int]:
-        if self._ids is None:
-            self._ids = {name: label_id for label_id, name in enumerate(self.label_names_)}
-        return self._ids
-
-    def _ids_of(self, what: str, names: Iterable[str]) -> list[int]:
-        ids = self._label_ids()
-        wanted = checked_names(what, names)
-        for name in wanted:
-            if name not in ids:
-                alike = ", ".join(map(repr, self.search_labels(name, 3)))
-                raise ValueError(
-                    f"Tagger: {what}: there is no label {name!r}" + (f"; there is {alike}" if alike else "")
-                )
-        return [ids[name] for name in wanted]
+    return tags
 
 
 def _short_texts(texts: list[str]) -> list[str]:
@@ -401,7 +501,3 @@ def _short_texts(texts: list[str]) -> list[str]:
     short = short or [text for text in texts if least <= len(text) <= most] or [text[:most] for text in texts if text]
     step = max(1, len(short) // _N_EXAMPLES)
     return short[::step][:_N_EXAMPLES]
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from longtail import metrics, propensity
 from longtail._base import XMCClassifier
-from longtail._matrices import Matrix, labels_from
+from longtail._matrices import Matrix, checked_labels
 from longtail._progress import Progress, ProgressBar
 from longtail._ranges import Range
 from longtail._rules import Choice, Int, Nothing, Real, Rule, check_params, check_value
@@ -116,8 +116,8 @@ def tune(
     check_params("tune", given, _RULES)
     _check_measure(measure)
     where = _checked_ranges(estimator, ranges)
-    matrix = estimator._validated(X, reset=True)
-    Y = labels_from(owner, y, matrix.shape[0]).Y
+    matrix, _ = estimator._training_rows(X)
+    Y = checked_labels(owner, y, matrix.shape[0]).Y
     rows = np.random.default_rng([random_state, 0]).permutation(matrix.shape[0])
     n_held_out = max(1, round(validation_share * len(rows)))
     held_out, kept = np.sort(rows[:n_held_out]), np.sort(rows[n_held_out:])
