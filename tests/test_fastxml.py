@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 import longtail as lt
 from longtail import _core
+from longtail._matrices import canonical_csr, native_rows
 from tests.fitted_state import check_loaded
 
 Data = tuple[sp.csr_array, sp.csr_array]
@@ -54,16 +55,8 @@ def test_solver_reaches_liblinears_objective(dense: bool, n_rows: int, right_cos
     config = _core.TreeConfig()
     config.max_newton, config.max_passes, config.tolerance, config.bias = 1000, 100, 1e-5, 1.0
     csr = sp.csr_array(X)
-    parts = (
-        (np.zeros(1, np.int64), np.zeros(0, np.int32), X)
-        if dense
-        else (
-            csr.indptr.astype(np.int64),
-            csr.indices.astype(np.int32),
-            csr.data,
-        )
-    )
-    weights, reached = _core.solve_l1_logistic(60, *parts, costs, config)
+    rows = native_rows(X if dense else canonical_csr(csr))
+    weights, reached = _core.solve_l1_logistic(rows, costs, config)
 
     with_bias = np.hstack([X, np.ones((n_rows, 1), np.float32)]).astype(np.float64)  # penalised like any feature
     peer = LogisticRegression(

@@ -95,7 +95,7 @@ def test_gradients_stay_within_the_bound_of_the_paper() -> None:
         "seed": 0,
     }
     Y.indptr = Y.indptr.astype(np.int64)
-    booster = _core.Booster(X, Y.shape[1], Y.indptr, Y.indices.astype(np.int32), params)
+    booster = _core.Booster(_core.Rows(X), Y.shape[1], Y.indptr, Y.indices.astype(np.int32), params)
     for n_trees in range(1, 8):
         booster.grow(n_trees - 1, 1, _core.Control())
         assert (booster.gradient_sizes() <= n_trees * 3 + n_own).all()

@@ -12,6 +12,12 @@ struct ScoredLabel {
     std::int32_t label_id;
 };
 
+// The result of every prediction, row-major: n_rows × top_k, padded with label -1 and score 0.
+struct TopLabels {
+    std::vector<std::int32_t> label_ids;
+    std::vector<float> scores;
+};
+
 // The one order of predictions: higher score first, ties by lower label id.
 inline bool ranks_before(const ScoredLabel& a, const ScoredLabel& b) {
     return a.score > b.score || (a.score == b.score && a.label_id < b.label_id);

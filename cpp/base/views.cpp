@@ -65,4 +65,15 @@ void check_dense(const DenseView& view, const char* owner) {
     check_finite(view.values, owner);
 }
 
+void scale_to_unit_rows(std::span<const std::int64_t> indptr, std::span<float> values) {
+    for (std::size_t row = 0; row + 1 < indptr.size(); ++row) {
+        const auto part = values.subspan(indptr[row], indptr[row + 1] - indptr[row]);
+        double sum = 0.0;
+        for (const float value : part) sum += static_cast<double>(value) * value;
+        if (sum == 0.0) continue;
+        const double length = std::sqrt(sum);
+        for (float& value : part) value = static_cast<float>(value / length);
+    }
+}
+
 }  // namespace longtail

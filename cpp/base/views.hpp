@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <variant>
 
 namespace longtail {
 
@@ -44,6 +45,19 @@ struct DenseView {
 
     std::span<const float> row(std::int64_t i) const { return values.subspan(i * n_cols, n_cols); }
 };
+
+// X as every kernel takes it.
+using RowsView = std::variant<CsrView, DenseView>;
+
+inline std::int64_t n_rows_of(const RowsView& x) {
+    return std::visit([](const auto& view) { return view.n_rows; }, x);
+}
+inline std::int64_t n_cols_of(const RowsView& x) {
+    return std::visit([](const auto& view) { return view.n_cols; }, x);
+}
+
+// Scale every row to length one, in double precision; rows of zeros stay as they are.
+void scale_to_unit_rows(std::span<const std::int64_t> indptr, std::span<float> values);
 
 // Throw std::invalid_argument that begins with `owner` ("X", "Y", "weights") and says which rule the view breaks:
 // lengths, monotone indptr, index range, strictly increasing indices in a row, finite values.

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/top_k.hpp"
 #include "base/views.hpp"
 
 namespace longtail::bindings {
@@ -44,6 +45,14 @@ inline DenseView as_dense(const Array2<float>& array) {
             {array.data(), array.shape(0) * array.shape(1)}};
 }
 
+// X as Python hands it to every kernel, sparse or dense; keeps the arrays alive. Python has checked the indices.
+struct Rows {
+    RowsView view;
+    nb::object owner;
+
+    std::int64_t n_rows() const { return n_rows_of(view); }
+};
+
 // Hand a vector over to Python without a copy. Needs the GIL.
 template <class Vector>
 NumpyArray<typename Vector::value_type> to_numpy(Vector&& vector, std::initializer_list<std::size_t> shape) {
@@ -56,6 +65,16 @@ template <class Vector>
 NumpyArray<typename Vector::value_type> to_numpy(Vector&& vector) {
     const std::size_t size = vector.size();
     return to_numpy(std::move(vector), {size});
+}
+
+using TopKTuple = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>>;
+
+// (label_ids, scores), each n_rows × top_k. Needs the GIL.
+inline TopKTuple to_python(TopLabels&& top, std::int64_t top_k) {
+    const auto width = static_cast<std::size_t>(top_k);
+    const std::size_t n_rows = top.label_ids.size() / width;
+    return TopKTuple(nb::make_tuple(to_numpy(std::move(top.label_ids), {n_rows, width}),
+                                    to_numpy(std::move(top.scores), {n_rows, width})));
 }
 
 }  // namespace longtail::bindings

@@ -29,6 +29,30 @@ void bind_base(nb::module_& m) {
         .def_prop_ro("cancelled", &Control::cancelled)
         .def_prop_ro("done", &Control::done, "Units finished so far.");
 
+    nb::class_<Rows>(m, "Rows", "X as every kernel takes it: CSR parts or a dense matrix; keeps the arrays alive.")
+        .def(
+            "__init__",
+            [](Rows* self, std::int64_t n_cols, const Array1<std::int64_t>& indptr,
+               const Array1<std::int32_t>& indices, const Array1<float>& values) {
+                new (self) Rows{as_csr(n_cols, indptr, indices, values),
+                                nb::make_tuple(nb::cast(indptr), nb::cast(indices), nb::cast(values))};
+            },
+            nb::arg("n_cols"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"))
+        .def(
+            "__init__", [](Rows* self, const Array2<float>& values) { new (self) Rows{as_dense(values), nb::cast(values)}; },
+            nb::arg("values"))
+        .def_prop_ro("n_rows", &Rows::n_rows);
+    m.def(
+        "unit_rows",
+        [](const Array1<std::int64_t>& indptr, const Array1<float>& values) {
+            std::vector<float> scaled(values.data(), values.data() + values.shape(0));
+            {
+                const nb::gil_scoped_release no_gil;
+                scale_to_unit_rows(as_span(indptr), scaled);
+            }
+            return to_numpy(std::move(scaled));
+        },
+        nb::arg("indptr"), nb::arg("values"), "Return the values of a CSR matrix with its rows scaled to length one.");
     m.def(
         "check_csr",
         [](std::int64_t n_cols, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,

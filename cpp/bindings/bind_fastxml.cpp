@@ -17,18 +17,7 @@ using fastxml::Tree;
 using fastxml::TreeConfig;
 
 using ArraysDict = nb::typed<nb::dict, nb::str, nb::object>;
-using TopKTuple = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>>;
 using SolvedTuple = nb::typed<nb::tuple, NumpyArray<float>, double>;
-using Values = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
-
-// X comes as CSR parts, or as a dense matrix in `values` with empty indptr and indices.
-FeaturesView as_features(std::int64_t n_features, const Array1<std::int64_t>& indptr,
-                         const Array1<std::int32_t>& indices, const Values& values) {
-    if (values.ndim() == 2)
-        return DenseView{static_cast<std::int64_t>(values.shape(0)), n_features, {values.data(), values.size()}};
-    return CsrView{static_cast<std::int64_t>(indptr.shape(0)) - 1, n_features, as_span(indptr), as_span(indices),
-                   {values.data(), values.size()}};
-}
 
 template <class T>
 std::span<const T> as_optional_span(const std::optional<Array1<T>>& array) {
@@ -151,20 +140,19 @@ void bind_fastxml(nb::module_& m) {
 
     m.def(
         "grow_tree",
-        [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
-           const Values& values, std::int64_t n_labels, const Array1<std::int64_t>& label_indptr,
+        [](const Rows& x, std::int64_t n_labels, const Array1<std::int64_t>& label_indptr,
            const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& label_weights,
            const TreeConfig& config, Control& control) {
             Tree grown;
             {
                 const nb::gil_scoped_release no_gil;
-                grown = fastxml::grow_tree(as_features(n_features, indptr, indices, values),
+                grown = fastxml::grow_tree(x.view,
                                         as_labels(n_labels, label_indptr, label_ids), as_optional_span(label_weights),
                                         config, control);
             }
             return tree_arrays(std::move(grown));
         },
-        nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("n_labels"),
+        nb::arg("x"), nb::arg("n_labels"),
         nb::arg("label_indptr"), nb::arg("label_ids"), nb::arg("label_weights").none(), nb::arg("config"),
         nb::arg("control"), "Grow one FastXML tree; give its flat arrays by name.");
 
@@ -180,32 +168,27 @@ void bind_fastxml(nb::module_& m) {
 
     m.def(
         "predict_forest",
-        [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
-           const Values& values, const ArraysDict& arrays, const Array1<std::int32_t>& tree_ids,
-           const std::optional<ArraysDict>& tail_arrays, std::int64_t n_labels, std::int32_t top_k, bool unit_rows,
-           int n_threads, Control& control) {
+        [](const Rows& x, const ArraysDict& arrays, const Array1<std::int32_t>& tree_ids,
+           const std::optional<ArraysDict>& tail_arrays, std::int64_t n_labels, std::int32_t top_k,
+           std::int32_t n_features_used, int n_threads, Control& control) {
             const ForestView forest = as_forest(arrays);
             const fastxml::TailView tail = tail_arrays ? as_tail(*tail_arrays) : fastxml::TailView{};
-            const FeaturesView x = as_features(n_features, indptr, indices, values);
-            fastxml::Ranking ranking;
+            TopLabels top;
             {
                 const nb::gil_scoped_release no_gil;
-                ranking = fastxml::predict_forest(x, forest, as_span(tree_ids), tail_arrays ? &tail : nullptr,
-                                               {n_labels, top_k, unit_rows, n_threads}, control);
+                top = fastxml::predict_forest(x.view, forest, as_span(tree_ids), tail_arrays ? &tail : nullptr,
+                                              {n_labels, top_k, n_features_used, n_threads}, control);
             }
-            const auto width = static_cast<std::size_t>(top_k);
-            const std::size_t n_rows = ranking.label_ids.size() / width;
-            return TopKTuple(nb::make_tuple(to_numpy(std::move(ranking.label_ids), {n_rows, width}),
-                                            to_numpy(std::move(ranking.scores), {n_rows, width})));
+            return to_python(std::move(top), top_k);
         },
-        nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("arrays"),
-        nb::arg("tree_ids"), nb::arg("tail").none(), nb::arg("n_labels"), nb::arg("top_k"), nb::arg("unit_rows"), nb::arg("n_threads"),
+        nb::arg("x"), nb::arg("arrays"),
+        nb::arg("tree_ids"), nb::arg("tail").none(), nb::arg("n_labels"), nb::arg("top_k"), nb::arg("n_features_used"),
+        nb::arg("n_threads"),
         nb::arg("control"), "Rank labels by their mean share over the leaves that a row reaches.");
 
     m.def(
         "learn_tail",
-        [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
-           const Values& values, const Array1<std::int64_t>& row_indptr, const Array1<std::int32_t>& row_ids,
+        [](const Rows& x, const Array1<std::int64_t>& row_indptr, const Array1<std::int32_t>& row_ids,
            const Array1<float>& propensities, std::int64_t first_label, std::int64_t last_label, float bias,
            float gamma, std::int32_t max_steps, Control& control) {
             fastxml::TailConfig config;
@@ -217,9 +200,8 @@ void bind_fastxml(nb::module_& m) {
             fastxml::TailCentres centres;
             {
                 const nb::gil_scoped_release no_gil;
-                const FeaturesView x = as_features(n_features, indptr, indices, values);
-                const auto n_rows = std::visit([](const auto& view) { return view.n_rows; }, x);
-                centres = fastxml::learn_tail(x, as_labels(n_rows, row_indptr, row_ids), as_span(propensities), config, control);
+                centres = fastxml::learn_tail(x.view, as_labels(x.n_rows(), row_indptr, row_ids),
+                                              as_span(propensities), config, control);
             }
             ArraysDict out;
             out["indptr"] = to_numpy(std::move(centres.indptr));
@@ -229,37 +211,23 @@ void bind_fastxml(nb::module_& m) {
             out["squared_norms"] = to_numpy(std::move(centres.squared_norms));
             return out;
         },
-        nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("row_indptr"),
+        nb::arg("x"), nb::arg("row_indptr"),
         nb::arg("row_ids"), nb::arg("propensities"), nb::arg("first_label"), nb::arg("last_label"), nb::arg("bias"),
         nb::arg("gamma"), nb::arg("max_steps"), nb::arg("control"),
         "Learn the tail classifiers' centres of a range of labels; max_steps 0 gives plain means.");
 
     m.def(
-        "unit_rows",
-        [](const Array1<std::int64_t>& indptr, const Array1<float>& values) {
-            std::vector<float> scaled(values.data(), values.data() + values.shape(0));
-            for (std::size_t row = 0; row + 1 < indptr.shape(0); ++row) {
-                const std::span<float> part(scaled.data() + indptr(row), static_cast<std::size_t>(indptr(row + 1) - indptr(row)));
-                const float scale = fastxml::unit_scale(part);
-                for (float& value : part) value *= scale;
-            }
-            return to_numpy(std::move(scaled));
-        },
-        nb::arg("indptr"), nb::arg("values"), "The values of a CSR matrix with its rows scaled to length one.");
-
-    m.def(
         "solve_l1_logistic",
-        [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
-           const Values& values, const Array1<float>& signed_costs, const TreeConfig& config) {
+        [](const Rows& x, const Array1<float>& signed_costs, const TreeConfig& config) {
             SolvedL1 solved;
             {
                 const nb::gil_scoped_release no_gil;
-                solved = solve_all_rows(as_features(n_features, indptr, indices, values), as_span(signed_costs),
+                solved = solve_all_rows(x.view, as_span(signed_costs),
                                         config.bias, config.solver, config.seed);
             }
             return SolvedTuple(nb::make_tuple(to_numpy(std::move(solved.weights)), solved.objective));
         },
-        nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("signed_costs"),
+        nb::arg("x"), nb::arg("signed_costs"),
         nb::arg("config"), "Minimise |w|_1 + sum |a_i| log(1 + exp(-sign(a_i) w.x_i)); weights (bias last) and minimum.");
 }
 

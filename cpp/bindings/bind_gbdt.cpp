@@ -20,7 +20,6 @@ using gbdt::ForestView;
 using ParamsDict = nb::typed<nb::dict, nb::str, nb::object>;
 using TreeDict = nb::typed<nb::dict, nb::str, nb::object>;
 using SplitsDict = nb::typed<nb::dict, nb::str, nb::object>;
-using TopKTuple = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>>;
 
 BoostParams read_params(const ParamsDict& from) {
     BoostParams params;
@@ -106,11 +105,6 @@ ForestView as_forest(std::int64_t n_labels, const Array1<std::int64_t>& tree_beg
             as_span(leaf_values)};
 }
 
-TopKTuple top_labels_to_tuple(gbdt::TopLabels&& top, std::size_t n_rows, std::size_t top_k) {
-    return TopKTuple(nb::make_tuple(to_numpy(std::move(top.label_ids), {n_rows, top_k}),
-                                    to_numpy(std::move(top.scores), {n_rows, top_k})));
-}
-
 }  // namespace
 
 void bind_gbdt(nb::module_& m) {
@@ -118,32 +112,21 @@ void bind_gbdt(nb::module_& m) {
     nb::class_<Booster>(m, "Booster", "A boosting run of GBDT-SPARSE over one training set.")
         .def(
             "__init__",
-            [](Booster* self, const Array2<float>& x, std::int64_t n_labels, const Array1<std::int64_t>& y_indptr,
+            [](Booster* self, const Rows& x, std::int64_t n_labels, const Array1<std::int64_t>& y_indptr,
                const Array1<std::int32_t>& y_indices, const ParamsDict& params, std::int32_t first_feature,
                std::int32_t n_features) {
                 const BoostParams read = read_params(params);
-                const gbdt::ColumnBlock block = checked_block(x.shape(1), first_feature, n_features);
+                const auto n_columns = static_cast<std::size_t>(n_cols_of(x.view));
+                const gbdt::ColumnBlock block = checked_block(n_columns, first_feature, n_features);
                 const nb::gil_scoped_release no_gil;
-                new (self) Booster(as_dense(x), as_labels(n_labels, y_indptr, y_indices), read, block);
+                std::visit(
+                    [&](const auto& view) {
+                        new (self) Booster(view, as_labels(n_labels, y_indptr, y_indices), read, block);
+                    },
+                    x.view);
             },
             nb::keep_alive<1, 2>(), nb::arg("x"), nb::arg("n_labels"), nb::arg("y_indptr"), nb::arg("y_indices"),
             nb::arg("params"), nb::arg("first_feature") = 0, nb::arg("n_features") = 0)
-        .def(
-            "__init__",
-            [](Booster* self, std::int64_t n_columns, const Array1<std::int64_t>& x_indptr,
-               const Array1<std::int32_t>& x_indices, const Array1<float>& x_values, std::int64_t n_labels,
-               const Array1<std::int64_t>& y_indptr, const Array1<std::int32_t>& y_indices, const ParamsDict& params,
-               std::int32_t first_feature, std::int32_t n_features) {
-                const BoostParams read = read_params(params);
-                const gbdt::ColumnBlock block =
-                    checked_block(static_cast<std::size_t>(n_columns), first_feature, n_features);
-                const nb::gil_scoped_release no_gil;
-                new (self) Booster(as_csr(n_columns, x_indptr, x_indices, x_values),
-                                   as_labels(n_labels, y_indptr, y_indices), read, block);
-            },
-            nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::arg("n_columns"),
-            nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("n_labels"), nb::arg("y_indptr"),
-            nb::arg("y_indices"), nb::arg("params"), nb::arg("first_feature") = 0, nb::arg("n_features") = 0)
         .def(
             "grow",
             [](Booster& self, std::int64_t tree_id, int n_threads, Control& control) {
@@ -275,79 +258,46 @@ void bind_gbdt(nb::module_& m) {
     using Values = Array1<float>;
     m.def(
         "gbdt_top_k",
-        [](const Array2<float>& x, std::int64_t n_labels, const Indptr& tree_begin, const Ids& split_features,
+        [](const Rows& x, std::int64_t n_labels, const Indptr& tree_begin, const Ids& split_features,
            const Values& thresholds, const Ids& left_children, const Indptr& leaf_begin, const Ids& leaf_label_ids,
            const Values& leaf_values, std::int64_t top_k, int n_threads, Control& control) {
             const ForestView forest = as_forest(n_labels, tree_begin, split_features, thresholds, left_children,
                                                 leaf_begin, leaf_label_ids, leaf_values);
-            gbdt::TopLabels top;
+            TopLabels top;
             {
                 const nb::gil_scoped_release no_gil;
-                top = gbdt::predict_top_k(as_dense(x), forest, top_k, n_threads, control);
+                top = std::visit(
+                    [&](const auto& view) { return gbdt::predict_top_k(view, forest, top_k, n_threads, control); },
+                    x.view);
             }
-            return top_labels_to_tuple(std::move(top), x.shape(0), static_cast<std::size_t>(top_k));
+            return to_python(std::move(top), top_k);
         },
         nb::arg("x"), nb::arg("n_labels"), nb::arg("tree_begin"), nb::arg("split_features"), nb::arg("thresholds"),
         nb::arg("left_children"), nb::arg("leaf_begin"), nb::arg("leaf_label_ids"), nb::arg("leaf_values"),
         nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
-        "Return (label_ids, scores) of the top_k labels of every dense row.");
+        "Return (label_ids, scores) of the top_k labels of every row.");
     m.def(
-        "gbdt_top_k_sparse",
-        [](std::int64_t n_features, const Indptr& x_indptr, const Ids& x_indices, const Values& x_values,
-           std::int64_t n_labels, const Indptr& tree_begin, const Ids& split_features, const Values& thresholds,
-           const Ids& left_children, const Indptr& leaf_begin, const Ids& leaf_label_ids, const Values& leaf_values,
-           std::int64_t top_k, int n_threads, Control& control) {
-            const CsrView x = as_csr(n_features, x_indptr, x_indices, x_values);
-            const ForestView forest = as_forest(n_labels, tree_begin, split_features, thresholds, left_children,
-                                                leaf_begin, leaf_label_ids, leaf_values);
-            gbdt::TopLabels top;
-            {
-                const nb::gil_scoped_release no_gil;
-                top = gbdt::predict_top_k(x, forest, top_k, n_threads, control);
-            }
-            return top_labels_to_tuple(std::move(top), static_cast<std::size_t>(x.n_rows),
-                                       static_cast<std::size_t>(top_k));
-        },
-        nb::arg("n_features"), nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("n_labels"),
-        nb::arg("tree_begin"), nb::arg("split_features"), nb::arg("thresholds"), nb::arg("left_children"),
-        nb::arg("leaf_begin"), nb::arg("leaf_label_ids"), nb::arg("leaf_values"), nb::arg("top_k"), nb::arg("n_threads"),
-        nb::arg("control"), "Return (label_ids, scores) of the top_k labels of every sparse row.");
-
-    m.def(
-        "csr_times_dense",
-        [](std::int64_t n_cols, const Indptr& indptr, const Ids& indices, const Values& values, const Array2<float>& w,
-           int n_threads, Control& control) {
-            const CsrView x = as_csr(n_cols, indptr, indices, values);
+        "multiply",
+        [](const Rows& x, const Array2<float>& w, int n_threads, Control& control) {
             std::vector<float> out;
             {
                 const nb::gil_scoped_release no_gil;
-                out = gbdt::multiply(x, as_dense(w), n_threads, control);
+                out = std::visit(
+                    [&](const auto& view) { return gbdt::multiply(view, as_dense(w), n_threads, control); }, x.view);
             }
-            return to_numpy(std::move(out), {static_cast<std::size_t>(x.n_rows), w.shape(1)});
-        },
-        nb::arg("n_cols"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("w"), nb::arg("n_threads"),
-        nb::arg("control"), "Return the product of a CSR matrix and a dense one, each row independent of the others.");
-    m.def(
-        "dense_times_dense",
-        [](const Array2<float>& x, const Array2<float>& w, int n_threads, Control& control) {
-            std::vector<float> out;
-            {
-                const nb::gil_scoped_release no_gil;
-                out = gbdt::multiply(as_dense(x), as_dense(w), n_threads, control);
-            }
-            return to_numpy(std::move(out), {x.shape(0), w.shape(1)});
+            return to_numpy(std::move(out), {static_cast<std::size_t>(x.n_rows()), w.shape(1)});
         },
         nb::arg("x"), nb::arg("w"), nb::arg("n_threads"), nb::arg("control"),
-        "Return the product of two dense matrices, each row independent of the others.");
+        "Return x times w; each row of the product is independent of the others.");
     m.def(
         "dense_product_top_k",
         [](const Array2<float>& x, const Array2<float>& w, std::int64_t top_k, int n_threads, Control& control) {
-            gbdt::TopLabels top;
+            TopLabels top;
             {
                 const nb::gil_scoped_release no_gil;
                 top = gbdt::multiply_top_k(as_dense(x), as_dense(w), top_k, n_threads, control);
             }
-            return top_labels_to_tuple(std::move(top), x.shape(0), static_cast<std::size_t>(top_k));
+            return to_python(std::move(top), top_k);
         },
         nb::arg("x"), nb::arg("w"), nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
         "Return (column ids, scores) of the top_k columns of every row of x times w.");

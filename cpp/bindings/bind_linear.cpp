@@ -26,7 +26,6 @@ using linear::SparseRows;
 // X as the solvers see it, sparse or dense; keeps the arrays alive.
 struct LinearRows {
     std::variant<SparseRows, DenseRows> rows;
-    std::variant<CsrView, DenseView> view;
     nb::object owner;
 };
 
@@ -158,22 +157,17 @@ void bind_training(nb::module_& m) {
 
 void bind_rows(nb::module_& m) {
     nb::class_<LinearRows>(m, "LinearRows", "X as the linear solvers see it; keeps the arrays alive.")
-        .def_static(
-            "sparse",
-            [](std::int64_t n_features, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
-               const Array1<float>& values) {
-                const CsrView view = as_csr(n_features, indptr, indices, values);
-                return LinearRows{SparseRows(view), view,
-                                  nb::make_tuple(nb::cast(indptr), nb::cast(indices), nb::cast(values))};
+        .def(
+            "__init__",
+            [](LinearRows* self, nb::handle_t<Rows> x) {
+                const Rows& rows = nb::cast<const Rows&>(x);
+                nb::object owner = nb::borrow(x);
+                if (const auto* csr = std::get_if<CsrView>(&rows.view))
+                    new (self) LinearRows{SparseRows(*csr), std::move(owner)};
+                else
+                    new (self) LinearRows{DenseRows(std::get<DenseView>(rows.view)), std::move(owner)};
             },
-            nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"))
-        .def_static(
-            "dense",
-            [](const Array2<float>& values) {
-                const DenseView view = as_dense(values);
-                return LinearRows{DenseRows(view), view, nb::cast(values)};
-            },
-            nb::arg("values"));
+            nb::arg("x"));
     m.def(
         "mean_row",
         [](const LinearRows& rows, float bias) {
@@ -202,13 +196,13 @@ void bind_rows(nb::module_& m) {
 void bind_prediction(nb::module_& m) {
     m.def(
         "predict_ova",
-        [](const LinearRows& rows, std::int64_t n_labels, const Array1<std::int64_t>& indptr,
+        [](const Rows& rows, std::int64_t n_labels, const Array1<std::int64_t>& indptr,
            const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& weights,
            const std::optional<Array1<std::int8_t>>& codes, const std::optional<Array1<float>>& scales,
            const Array1<float>& biases, const Array1<std::int64_t>& counts,
            const std::optional<std::pair<Array1<std::int32_t>, Array1<std::uint16_t>>>& masks, std::int64_t top_k,
            int n_threads, Control& control) {
-            linear::TopLabels top;
+            TopLabels top;
             auto index = as_index(n_labels, indptr, label_ids, weights, codes, scales, biases, counts);
             if (masks) index.masks = {as_span(masks->first), as_span(masks->second)};
             {
@@ -217,9 +211,7 @@ void bind_prediction(nb::module_& m) {
                     [&](const auto& view) { return linear::predict_ova(index, view, top_k, n_threads, control); },
                     rows.view);
             }
-            const std::size_t n_rows = top.label_ids.size() / static_cast<std::size_t>(top_k);
-            return std::make_pair(to_numpy(std::move(top.label_ids), {n_rows, static_cast<std::size_t>(top_k)}),
-                                  to_numpy(std::move(top.scores), {n_rows, static_cast<std::size_t>(top_k)}));
+            return to_python(std::move(top), top_k);
         },
         nb::arg("rows"), nb::arg("n_labels"), nb::arg("indptr"), nb::arg("label_ids"), nb::arg("weights").none(),
         nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("biases"), nb::arg("counts"),

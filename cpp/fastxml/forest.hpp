@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/control.hpp"
+#include "base/top_k.hpp"
 #include "fastxml/node_builder.hpp"
 #include "fastxml/tail.hpp"
 
@@ -26,24 +27,18 @@ struct ForestView {
 // Throw std::invalid_argument unless every walk through the forest stays inside it and ends.
 void check_forest(const ForestView& forest, std::int64_t n_features, std::int64_t n_labels);
 
-struct Ranking {
-    std::vector<std::int32_t> label_ids;  // n_rows x top_k, padded with -1
-    std::vector<float> scores;
-};
-
 struct PredictConfig {
     std::int64_t n_labels = 0;
     std::int32_t top_k = 5;
-    bool unit_rows = false;  // scale each row to length one first
+    // One more than the largest feature of splits and centres: a row is scattered over these, not over all features
+    // that a file claims to have.
+    std::int32_t n_features_used = 0;
     int n_threads = 1;
 };
 
 // Rank labels by their mean share over the leaves that a row reaches in the trees named by `tree_ids` (algorithm 3).
 // With `tail` (may be null) the best labels are ranked anew by trees and centres together (PfastreXML, eq. 8).
-Ranking predict_forest(const FeaturesView& x, const ForestView& forest, std::span<const std::int32_t> tree_ids,
+TopLabels predict_forest(const FeaturesView& x, const ForestView& forest, std::span<const std::int32_t> tree_ids,
                        const TailView* tail, const PredictConfig& config, Control& control);
-
-// One over the length of a row; one for a row of zeros.
-float unit_scale(std::span<const float> row_values);
 
 }  // namespace longtail::fastxml

@@ -47,7 +47,7 @@ void prefetch_node(const ForestView& forest, std::int32_t node) {
 
 // Walk all trees in step, one level a round, so that the next node of one tree is on its way from memory while the
 // others are scored.
-void walk_trees(const ForestView& forest, const float* row, float scale, std::vector<std::int32_t>& nodes) {
+void walk_trees(const ForestView& forest, const float* row, std::vector<std::int32_t>& nodes) {
     std::size_t n_walking = nodes.size();
     std::vector<std::int32_t>& leaves = nodes;
     while (n_walking > 0) {
@@ -58,7 +58,7 @@ void walk_trees(const ForestView& forest, const float* row, float scale, std::ve
                 std::swap(leaves[t], leaves[--n_walking]);
                 continue;
             }
-            const float score = scale * node_score(forest, node, row) + forest.biases[node];
+            const float score = node_score(forest, node, row) + forest.biases[node];
             leaves[t] = score >= 0.0F ? right : node + 1;
             prefetch_node(forest, leaves[t]);
             ++t;
@@ -67,11 +67,11 @@ void walk_trees(const ForestView& forest, const float* row, float scale, std::ve
 }
 
 // Sum the leaves that the row reaches into scratch.candidates.
-void collect_candidates(const ForestView& forest, const float* row, float scale, std::span<const std::int32_t> tree_ids,
+void collect_candidates(const ForestView& forest, const float* row, std::span<const std::int32_t> tree_ids,
                         Scratch& scratch) {
     scratch.nodes.clear();
     for (const std::int32_t tree_id : tree_ids) scratch.nodes.push_back(forest.tree_roots[tree_id]);
-    walk_trees(forest, row, scale, scratch.nodes);
+    walk_trees(forest, row, scratch.nodes);
     // The walk leaves trees in the order they ended; sums must not depend on it.
     std::sort(scratch.nodes.begin(), scratch.nodes.end());
     scratch.seen.clear();
@@ -155,17 +155,11 @@ void rerank(const TailView& tail, const float* row, float scale, std::size_t top
 
 }  // namespace
 
-float unit_scale(std::span<const float> row_values) {
-    double sum = 0.0;
-    for (const float value : row_values) sum += static_cast<double>(value) * value;
-    return sum > 0.0 ? static_cast<float>(1.0 / std::sqrt(sum)) : 1.0F;
-}
-
-Ranking predict_forest(const FeaturesView& x, const ForestView& forest, std::span<const std::int32_t> tree_ids,
-                       const TailView* tail, const PredictConfig& config, Control& control) {
-    const std::int64_t n_rows = std::visit([](const auto& view) { return view.n_rows; }, x);
-    const std::int64_t n_cols = std::visit([](const auto& view) { return view.n_cols; }, x);
-    Ranking ranking;
+TopLabels predict_forest(const FeaturesView& x, const ForestView& forest, std::span<const std::int32_t> tree_ids,
+                         const TailView* tail, const PredictConfig& config, Control& control) {
+    const std::int64_t n_rows = n_rows_of(x);
+    const std::int32_t n_used = config.n_features_used;
+    TopLabels ranking;
     const auto size = static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(config.top_k);
     ranking.label_ids.resize(size);
     ranking.scores.resize(size);
@@ -176,30 +170,25 @@ Ranking predict_forest(const FeaturesView& x, const ForestView& forest, std::spa
         Scratch& scratch = scratches[worker];
         scratch.label_scores.resize(static_cast<std::size_t>(config.n_labels));
         if (tail != nullptr) scratch.tree_parts.resize(static_cast<std::size_t>(config.n_labels));
-        if (csr != nullptr) scratch.row.resize(static_cast<std::size_t>(n_cols));
+        if (csr != nullptr) scratch.row.resize(static_cast<std::size_t>(n_used));
         const std::int64_t last = std::min(n_rows, (task + 1) * kRowsPerTask);
         for (std::int64_t i = task * kRowsPerTask; i < last; ++i) {
             const auto values = csr != nullptr ? csr->row_values(i) : std::get<DenseView>(x).row(i);
-            const float scale = config.unit_rows ? unit_scale(values) : 1.0F;
             const float* row = values.data();
+            std::span<const std::int32_t> features;
             if (csr != nullptr) {
-                const auto features = csr->row_indices(i);
+                features = csr->row_indices(i);
+                features = features.first(std::lower_bound(features.begin(), features.end(), n_used) - features.begin());
                 for (std::size_t k = 0; k < features.size(); ++k) scratch.row[features[k]] = values[k];
                 row = scratch.row.data();
             }
             const auto at = static_cast<std::size_t>(i) * static_cast<std::size_t>(config.top_k);
             const auto width = static_cast<std::size_t>(config.top_k);
-            collect_candidates(forest, row, scale, tree_ids, scratch);
-            if (tail != nullptr) {
-                // The row is scaled to unit length first, if asked for, then the bias joins it and it is scaled again.
-                TailView scaled = *tail;
-                scaled.bias = tail->bias / scale;
-                rerank(scaled, row, tail_scale(values, scaled.bias), width, scratch);
-            }
+            collect_candidates(forest, row, tree_ids, scratch);
+            if (tail != nullptr) rerank(*tail, row, tail_scale(values, tail->bias), width, scratch);
             select_top_k(scratch.candidates, std::span(ranking.label_ids).subspan(at, width),
                          std::span(ranking.scores).subspan(at, width));
-            if (csr != nullptr)
-                for (const std::int32_t feature : csr->row_indices(i)) scratch.row[feature] = 0.0F;
+            for (const std::int32_t feature : features) scratch.row[feature] = 0.0F;
         }
         control.add_done(last - task * kRowsPerTask);
     });

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/control.hpp"
+#include "base/top_k.hpp"
 #include "base/views.hpp"
 
 namespace longtail::gbdt {
@@ -22,12 +23,6 @@ struct ForestView {
     std::span<const float> leaf_values;
 
     std::int64_t n_trees() const { return static_cast<std::int64_t>(tree_begin.size()) - 1; }
-};
-
-// A TopK result, row-major.
-struct TopLabels {
-    std::vector<std::int32_t> label_ids;
-    std::vector<float> scores;
 };
 
 // The top_k labels of every row among those some leaf lists for it: the T sparse leaves are added up, then a heap of

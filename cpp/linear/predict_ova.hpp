@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/control.hpp"
+#include "base/top_k.hpp"
 #include "base/views.hpp"
 #include "linear/label_masks.hpp"
 
@@ -22,11 +23,6 @@ struct OvaIndex {
     std::span<const float> biases;          // one per label
     std::span<const std::int64_t> counts;   // labels with a count of 0 are never predicted
     LabelMasksView masks = {};              // of this index, or empty: the answer is the same, a row takes longer
-};
-
-struct TopLabels {
-    std::vector<std::int32_t> label_ids;  // n_rows × top_k, padded with -1
-    std::vector<float> scores;            // padded with 0
 };
 
 // The exact top_k of every row: all labels are scored.

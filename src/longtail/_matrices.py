@@ -87,12 +87,21 @@ def check_magnitude(owner: str, X: Any) -> None:
         )
 
 
+def native_rows(X: Matrix) -> _core.Rows:
+    """Hand rows over to the native core. scipy narrows indptr when it slices; the core reads int64 everywhere."""
+    if isinstance(X, np.ndarray):
+        return _core.Rows(X)
+    indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
+    return _core.Rows(X.shape[1], indptr, indices, X.data)
+
+
 def with_unit_rows(X: Matrix) -> Matrix:
     """Scale every row to length one; empty rows stay empty."""
     if isinstance(X, np.ndarray):
         indptr = np.arange(X.shape[0] + 1, dtype=np.int64) * X.shape[1]
         return _core.unit_rows(indptr, X.reshape(-1)).reshape(X.shape)
-    return csr_from_parts(_core.unit_rows(X.indptr, X.data), X.indices, X.indptr, X.shape)
+    indptr = X.indptr.astype(np.int64, copy=False)
+    return csr_from_parts(_core.unit_rows(indptr, X.data), X.indices, indptr, X.shape)
 
 
 def checked_labels(owner: str, y: Any, n_rows: int) -> Labels:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail._matrices import checked_labels
 from longtail._topk import TopK
 
 # A score that no label reaches.
@@ -87,6 +88,7 @@ def pairs_of(top: TopK, Y: Any) -> Pairs:
     Y = sp.csr_array(Y)
     if Y.shape[0] != top.label_ids.shape[0]:
         raise ValueError(f"Calibration: got {top.label_ids.shape[0]} ranked rows but {Y.shape[0]} rows of labels")
+    Y = checked_labels("Calibration", Y, Y.shape[0]).Y
     hits = find_hits(top.label_ids, Y)
     row_ids, ranks = np.nonzero(top.label_ids >= 0)
     positives = np.bincount(Y.indices[Y.data != 0], minlength=Y.shape[1]).astype(np.int64)

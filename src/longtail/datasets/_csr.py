@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     Csr: TypeAlias = "csr_array[np.float32, tuple[int, int]]"
 
 _INT32_MAX = np.iinfo(np.int32).max
-_ENTRIES_PER_BLOCK = 1 << 20
 
 
 def build_csr(
@@ -104,20 +103,8 @@ def unit_rows(X: Any) -> Any:
            [0. , 0. ]], dtype=float32)
     """
     if isinstance(X, np.ndarray):
-        lengths = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
-        scaled: NDArray[np.float32] = (X / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32)
-        return scaled
+        rows = np.ascontiguousarray(X, dtype=np.float32)
+        indptr = np.arange(rows.shape[0] + 1, dtype=np.int64) * rows.shape[1]
+        return _core.unit_rows(indptr, rows.reshape(-1)).reshape(rows.shape)
     csr = checked_csr("X", X)
-    values = np.empty_like(csr.data)
-    first_row, n_rows = 0, csr.shape[0]
-    while first_row < n_rows:  # in blocks, so that the squares never need much memory
-        last_row = int(np.searchsorted(csr.indptr, csr.indptr[first_row] + _ENTRIES_PER_BLOCK, side="right")) - 1
-        last_row = min(max(last_row, first_row + 1), n_rows)
-        block = slice(csr.indptr[first_row], csr.indptr[last_row])
-        sizes = np.diff(csr.indptr[first_row : last_row + 1])
-        wide = csr.data[block].astype(np.float64)
-        squares = np.bincount(np.repeat(np.arange(len(sizes)), sizes), wide * wide, minlength=len(sizes))
-        lengths = np.sqrt(squares)
-        values[block] = wide / np.repeat(np.where(lengths > 0, lengths, 1), sizes)
-        first_row = last_row
-    return build_csr(csr.shape, csr.indptr, csr.indices, values)
+    return build_csr(csr.shape, csr.indptr, csr.indices, _core.unit_rows(csr.indptr, csr.data))

@@ -15,7 +15,7 @@ from longtail import _core, _rules
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted
-from longtail._matrices import Matrix, checked_labels
+from longtail._matrices import Matrix, checked_labels, native_rows
 from longtail._progress import Progress
 from longtail._ranges import Between, OneOf
 from longtail._rules import Bool, Choice, Int, Nothing, Real
@@ -261,7 +261,7 @@ class DiSMEC(XMCClassifier):
         n_threads = min(resolve_n_jobs(self.n_jobs), max(1, X.shape[0] // 64))
         index, facts = fitted.state.index, fitted.facts
         label_ids, scores = _core.predict_ova(
-            training.linear_rows(training.matrix_arrays(X), X.shape[1]),
+            native_rows(X),
             facts.n_labels,
             *index.native(),
             facts.label_counts,

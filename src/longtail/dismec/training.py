@@ -25,11 +25,16 @@ def label_columns(Y: sp.csr_array) -> Columns:
     return by_label.indptr.astype(np.int64, copy=False), by_label.indices.astype(np.int32, copy=False)
 
 
-def linear_rows(arrays: Arrays, n_features: int) -> _core.LinearRows:
-    """Hand X over to the native core, sparse or dense."""
+def native_rows_of(arrays: Arrays, n_features: int) -> _core.Rows:
+    """Hand the rows of a plan to the native core, sparse or dense."""
     if "x_dense" in arrays:
-        return _core.LinearRows.dense(arrays["x_dense"])
-    return _core.LinearRows.sparse(n_features, arrays["x_indptr"], arrays["x_indices"], arrays["x_values"])
+        return _core.Rows(arrays["x_dense"])
+    return _core.Rows(n_features, arrays["x_indptr"], arrays["x_indices"], arrays["x_values"])
+
+
+def linear_rows(arrays: Arrays, n_features: int) -> _core.LinearRows:
+    """Prepare the rows of a plan for the solvers."""
+    return _core.LinearRows(native_rows_of(arrays, n_features))
 
 
 def matrix_arrays(X: Matrix) -> dict[str, NDArray[Any]]:

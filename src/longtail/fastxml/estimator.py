@@ -17,7 +17,7 @@ from longtail import _core, _rules
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted, State
-from longtail._matrices import Matrix
+from longtail._matrices import Matrix, native_rows
 from longtail._ranges import Between, OneOf
 from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
@@ -43,8 +43,6 @@ _CONFIG_NAMES = (
     "tolerance",
     "seed",
 )
-_NO_INDPTR = np.zeros(1, np.int64)
-_NO_INDICES = np.zeros(0, np.int32)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -240,14 +238,13 @@ class FastXML(XMCClassifier):
 
     def _rank(self, fitted: Fitted[TreeEnsemble], X: Matrix, top_k: int, tree_ids: NDArray[np.int32]) -> TopK:
         label_ids, scores = _core.predict_forest(
-            X.shape[1],
-            *feature_parts(X),
+            native_rows(X),
             fitted.state.forest.native(),
             tree_ids,
             self._tail(fitted.state),
             fitted.facts.n_labels,
             top_k,
-            False,
+            fitted.state.n_features_used,
             resolve_n_jobs(self.n_jobs),
             _core.Control(),
         )
@@ -277,10 +274,7 @@ def grow_one_tree(arrays: Arrays, params: Params, task_id: int, control: _core.C
         setattr(config, name, params[name])
     config.stream = task_id
     grown = _core.grow_tree(
-        int(params["n_features"] or 0),
-        arrays["indptr"],
-        arrays["indices"],
-        arrays["values"],
+        rows_of(arrays, params),
         int(params["n_labels"] or 0),
         arrays["label_indptr"],
         arrays["label_ids"],
@@ -291,12 +285,15 @@ def grow_one_tree(arrays: Arrays, params: Params, task_id: int, control: _core.C
     return cast(Shard, grown)
 
 
-def feature_parts(X: Matrix) -> tuple[Array, Array, Array]:
-    """Give X as the native core takes it: CSR parts, or a dense matrix with empty indptr and indices."""
-    if isinstance(X, np.ndarray):
-        return _NO_INDPTR, _NO_INDICES, X
-    return X.indptr, X.indices, X.data
+def rows_of(arrays: Arrays, params: Params) -> _core.Rows:
+    """Hand the rows of a plan to the native core: CSR parts, or a dense matrix alone."""
+    if "indptr" not in arrays:
+        return _core.Rows(arrays["values"])
+    return _core.Rows(int(params["n_features"] or 0), arrays["indptr"], arrays["indices"], arrays["values"])
 
 
 def feature_arrays(X: Matrix) -> dict[str, Array]:
-    return dict(zip(("indptr", "indices", "values"), feature_parts(X), strict=True))
+    """Name the parts of X as `rows_of` reads them."""
+    if isinstance(X, np.ndarray):
+        return {"values": X}
+    return {"indptr": X.indptr, "indices": X.indices, "values": X.data}

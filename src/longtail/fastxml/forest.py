@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -54,6 +55,11 @@ class TreeEnsemble(State):
     tree_leaf_labels: PerTree
     tree_precision: PerTree
     root_objectives: Annotated[NDArray[np.float64], ArraySpec(np.float64, ndim=2, finite=True)]
+
+    @cached_property
+    def n_features_used(self) -> int:
+        """One more than the largest feature that a row is looked up for: what prediction needs memory for."""
+        return int(self.forest.split_features.max(initial=-1)) + 1
 
     def choose(self, n_trees: int, order: str) -> NDArray[np.int32]:
         """Return the ids of the first trees, or of the most precise ones."""

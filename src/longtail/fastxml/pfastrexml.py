@@ -7,6 +7,7 @@ Applications, KDD 2016. docs/pfastrexml.md has the idea in a page and the paper'
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
@@ -20,7 +21,7 @@ from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix
 from longtail._rules import Choice, Int, Real
 from longtail.execution import Arrays, Params, Plan, Run, Shard
-from longtail.fastxml.estimator import FastXML, grow_one_tree, path_contributions
+from longtail.fastxml.estimator import FastXML, grow_one_tree, path_contributions, rows_of
 from longtail.fastxml.forest import TreeEnsemble, join_indptr, join_trees
 from longtail.propensity import PropensityModel
 
@@ -52,6 +53,12 @@ class TreesAndCentres(TreeEnsemble):
     """The state of PfastreXML: trees that propose labels, centres that rank them again."""
 
     centres: Centres
+
+    @cached_property
+    def n_features_used(self) -> int:
+        """As for the trees, over their splits and the centres."""
+        splits, centres = self.forest.split_features, self.centres.indices
+        return max(int(splits.max(initial=-1)), int(centres.max(initial=-1))) + 1
 
     def check(self, owner: str, facts: Facts) -> None:
         super().check(owner, facts)
@@ -234,10 +241,7 @@ def grow_or_learn(arrays: Arrays, params: Params, task_id: int, control: _core.C
         return grow_one_tree(arrays, params, task_id, control)
     first = (task_id - n_trees) * _LABELS_PER_TASK
     centres = _core.learn_tail(
-        int(params["n_features"] or 0),
-        arrays["indptr"],
-        arrays["indices"],
-        arrays["values"],
+        rows_of(arrays, params),
         arrays["row_indptr"],
         arrays["row_ids"],
         arrays["propensities"],

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _core
-from longtail._matrices import Matrix, canonical_csr
+from longtail._matrices import Matrix, canonical_csr, native_rows
 from longtail.execution import Shard
 
 # Call a method of every worker with the same arguments; results in the order of their blocks.
@@ -52,14 +52,9 @@ class BlockWorker:
         n_threads: int = 1,
     ) -> None:
         self._n_threads, self._control = n_threads, _core.Control()
-        self._booster: _core.Booster
-        if sp.issparse(X_block):
-            X_block = canonical_csr(X_block)
-            parts = (X_block.indptr, X_block.indices, X_block.data, n_labels, y_indptr, y_indices)
-            self._booster = _core.Booster(X_block.shape[1], *parts, dict(params), first_feature, n_features)
-        else:
-            rows = np.ascontiguousarray(X_block, dtype=np.float32)
-            self._booster = _core.Booster(rows, n_labels, y_indptr, y_indices, dict(params), first_feature, n_features)
+        rows = canonical_csr(X_block) if sp.issparse(X_block) else np.ascontiguousarray(X_block, dtype=np.float32)
+        labels = (n_labels, y_indptr, y_indices)
+        self._booster = _core.Booster(native_rows(rows), *labels, dict(params), first_feature, n_features)
 
     def begin_tree(self, tree_id: int) -> Splits | None:
         """Open a tree and return the best splits of its root, or None where it has none to try."""

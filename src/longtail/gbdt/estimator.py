@@ -14,7 +14,7 @@ from longtail import _core
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted
-from longtail._matrices import Matrix, canonical_csr, checked_labels
+from longtail._matrices import Matrix, canonical_csr, checked_labels, native_rows
 from longtail._progress import Progress
 from longtail._ranges import Between
 from longtail._rules import Choice, Int, Nothing, Real, check_value
@@ -238,10 +238,7 @@ class GBDTSparse(XMCClassifier):
         }
 
     def _booster(self, X: Matrix, Y: sp.csr_array) -> _core.Booster:
-        params = self._native_params()
-        if sp.issparse(X):
-            return _core.Booster(X.shape[1], X.indptr, X.indices, X.data, Y.shape[1], Y.indptr, Y.indices, params)
-        return _core.Booster(X, Y.shape[1], Y.indptr, Y.indices, params)
+        return _core.Booster(native_rows(X), Y.shape[1], Y.indptr, Y.indices, self._native_params())
 
     def _boost(
         self,
@@ -300,9 +297,7 @@ class GBDTSparse(XMCClassifier):
         if fitted.state.projection.size:
             X = project(X, fitted.state.projection, n_threads, control)
         rest: tuple[Any, ...] = (fitted.facts.n_labels, *fitted.state.forest.native(), top_k, n_threads, control)
-        if sp.issparse(X):
-            return TopK(*_core.gbdt_top_k_sparse(X.shape[1], X.indptr, X.indices, X.data, *rest))
-        return TopK(*_core.gbdt_top_k(X, *rest))
+        return TopK(*_core.gbdt_top_k(native_rows(X), *rest))
 
     @property
     def feature_importances_(self) -> NDArray[np.float32]:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _core
-from longtail._matrices import Matrix, canonical_csr
+from longtail._matrices import Matrix, canonical_csr, native_rows
 
 Dense = NDArray[np.float32]
 
@@ -25,9 +25,7 @@ class Factors(NamedTuple):
 
 def project(X: Matrix, W: Dense, n_threads: int, control: _core.Control) -> Dense:
     """Return X W; a sparse row costs its non-zeros only, and no row depends on another."""
-    if sp.issparse(X):
-        return _core.csr_times_dense(W.shape[0], X.indptr, X.indices, X.data, W, n_threads, control)
-    return _core.dense_times_dense(X, W, n_threads, control)
+    return _core.multiply(native_rows(X), W, n_threads, control)
 
 
 def random_projection(n_features: int, n_components: int, seed: int) -> Dense:
