@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import longtail as lt
-from longtail.fastxml.paths import LinearForest, sum_linear_paths
+from longtail.fastxml.forest import LinearForest
+from longtail.fastxml.paths import sum_linear_paths
 from longtail.gbdt.forest import vote
 from longtail.gbdt.paths import sum_paths
 from tests.word_counter import WordCounter
@@ -128,7 +129,7 @@ def test_paths_add_up_to_the_votes_of_the_trees(sample: Any) -> None:
     X = rng.random((80, 6)).astype(np.float32)
     Y = np.eye(4)[X[:, :4].argmax(axis=1)]
     model = lt.GBDTSparse(n_jobs=1, n_trees=6, min_leaf_size=2, leaf_top_k=2).fit(X, Y)
-    forest = model._forest()
+    forest = model._whole().state.forest
     for row in X[:10]:
         for label_id in range(4):
             votes = [vote(forest, tree_id, row, label_id) for tree_id in range(6)]

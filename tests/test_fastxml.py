@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 import longtail as lt
 from longtail import _core
 from longtail._matrices import canonical_csr, native_rows
-from tests.fitted_state import check_loaded
+from tests.fitted_state import check_loaded, with_values
 
 Data = tuple[sp.csr_array, sp.csr_array]
 
@@ -166,7 +166,7 @@ def test_fewer_trees_are_the_first_or_the_most_accurate_ones() -> None:
     model.tree_order = "accuracy"
     best = np.argsort(-model.tree_precision_, kind="stable")[:1].astype(np.int32)
     chosen = model.predict_top_k(X, n_trees=1)
-    np.testing.assert_array_equal(chosen.scores, model._rank(X, 5, best).scores)
+    np.testing.assert_array_equal(chosen.scores, model._rank(model._whole(), X, 5, best).scores)
     with pytest.raises(ValueError, match=r"^FastXML: n_trees must be an int in \[1, 6\], got 7$"):
         model.predict_top_k(X, n_trees=7)
 
@@ -251,7 +251,7 @@ def test_a_damaged_forest_is_refused(part: str) -> None:
         damaged = damaged[:1]
     else:
         damaged[-1 if part == "split_indptr_" else 0] = 10_000 if part != "right_child_" else 1
-    setattr(model, part, damaged)
+    with_values(model, **{part: damaged})
     with pytest.raises(ValueError):
         check_loaded(model)
 

@@ -21,8 +21,9 @@ import longtail as lt
 from longtail import _core
 from longtail._matrices import canonical_csr
 from longtail.gbdt.column_blocks import BlockWorker, cut_columns, grow_together
-from longtail.gbdt.forest import Forest
-from tests.fitted_state import check_loaded
+from tests.fitted_state import check_loaded, with_values
+
+_TREE_PARTS = ("split_features", "thresholds", "left_children", "leaf_begin", "leaf_label_ids", "leaf_values")
 
 
 def clusters(n_rows: int = 600, n_labels: int = 12, seed: int = 0) -> tuple[np.ndarray, sp.csr_array]:
@@ -128,7 +129,7 @@ def test_blocks_of_columns_grow_the_same_trees_to_the_last_bit(kind: str, n_bloc
         }
         assert call_all("loss") == [whole.loss(1, control)] * n_blocks
     leaf_of_row = whole.find_leaves(tree["split_features"], tree["thresholds"], tree["left_children"], 1, control)
-    whole.add(*(tree[name] for name in Forest._fields if name != "tree_begin"), 1, control)
+    whole.add(*(tree[name] for name in _TREE_PARTS), 1, control)
     call_all("add_leaves", together, leaf_of_row)
     assert call_all("loss") == [whole.loss(1, control)] * n_blocks
     if n_blocks > 1:
@@ -291,10 +292,10 @@ CHANGES: dict[str, Callable[[lt.GBDTSparse], Any]] = {
     "a leaf names label 12": lambda m: m.leaf_label_ids_.__setitem__(0, 12),
     "tree_begin_ must rise": lambda m: m.tree_begin_.__setitem__(1, 0),
     "leaf_begin_ must rise": lambda m: m.leaf_begin_.__setitem__(1, -1),
-    "thresholds_ must have": lambda m: setattr(m, "thresholds_", m.thresholds_[1:]),
-    "leaf_values_ and leaf_label_ids_": lambda m: setattr(m, "leaf_values_", m.leaf_values_[1:]),
-    "projection_ has 3 rows": lambda m: setattr(m, "projection_", np.ones((3, 4), np.float32)),
-    "feature_gains_ has 3": lambda m: setattr(m, "feature_gains_", m.feature_gains_[1:]),
+    "thresholds_ must have": lambda m: with_values(m, thresholds_=m.thresholds_[1:]),
+    "leaf_values_ and leaf_label_ids_": lambda m: with_values(m, leaf_values_=m.leaf_values_[1:]),
+    "projection_ has 3 rows": lambda m: with_values(m, projection_=np.ones((3, 4), np.float32)),
+    "feature_gains_ has 3": lambda m: with_values(m, feature_gains_=m.feature_gains_[1:]),
 }
 
 

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 import longtail as lt
 from longtail.tagging.explanations import contributions_of
-from tests.fitted_state import check_loaded
+from tests.fitted_state import check_loaded, with_values
 from tests.test_fastxml import topic_data
 
 Floats = NDArray[np.float64]
@@ -181,7 +181,7 @@ def test_damaged_centres_are_refused(part: str) -> None:
     if part == "centre_indices_":
         damaged = getattr(model, part).copy()
         damaged[0] = 10_000
-    setattr(model, part, damaged)
+    with_values(model, **{part: damaged})
     with pytest.raises(ValueError):
         check_loaded(model)
 

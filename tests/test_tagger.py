@@ -53,7 +53,7 @@ def test_blocked_and_excluded_labels_are_replaced_by_the_next_best(texts: list[s
         assert names(tagger.tag([text], top_k=2, exclude=[label])[0]) == [n for n in everything if n != label]
     blocking = lt.Tagger(WordCounter(), lt.TextVectorizer(min_df=1), blocked=["web", "no label at all"])
     blocking.fit(texts, label_rows())
-    assert blocking.blocked == {"web", "no label at all"}
+    assert set(blocking.blocked) == {"web", "no label at all"}
     assert "web" not in names(blocking.tag([text], top_k=4)[0])
     assert names(blocking.tag([text], exclude=["mail"])[0])[0] == "game"
 
@@ -113,7 +113,7 @@ def test_a_saved_tagger_answers_the_same(
     for options in ({}, {"threshold": "auto"}, {"threshold": 0.5, "exclude": ["web"]}, {"include": ["mail"]}):
         assert loaded.tag(texts, **options) == tagger.tag(texts, **options)  # type: ignore[arg-type]
     assert loaded.card() == tagger.card()
-    assert loaded.blocked == tagger.blocked
+    assert set(loaded.blocked) == set(tagger.blocked)
     assert loaded.example_texts_ == tagger.example_texts_
     assert loaded.explain("server", "web") == tagger.explain("server", "web")
 
@@ -187,8 +187,12 @@ def test_a_new_fit_forgets_the_old_one(texts: list[str], tagger: lt.Tagger) -> N
         (lambda t: t.fit(["a"], ["web"]), TypeError, "the labels of text 0 must be a list of str"),
         (lambda t: t.fit(["a"], [[]]), ValueError, "no text has a label"),
         (lambda t: t.calibrate(["a"], [["web"]], measure="f1"), ValueError, "measure must be one of"),
-        (lambda t: lt.Tagger("DiSMEC"), TypeError, "estimator must be a longtail estimator"),
-        (lambda t: lt.Tagger(None, "bm25"), TypeError, "vectorizer must be a TextVectorizer, 'tfidf' or None"),
+        (lambda t: lt.Tagger("DiSMEC").fit(["a"], [["b"]]), TypeError, "estimator must be a longtail estimator"),
+        (
+            lambda t: lt.Tagger(None, "bm25").fit(["a"], [["b"]]),
+            TypeError,
+            "vectorizer must be a TextVectorizer, 'tfidf' or None",
+        ),
         (lambda t: lt.Tagger().tag(["a"]), ValueError, "not fitted yet; call fit"),
         (lambda t: lt.Tagger().card(), ValueError, "not fitted yet; call fit"),
     ],

@@ -243,6 +243,8 @@ class XMCClassifier(Estimator):
         fitted = self.__dict__.get("_fitted")
         if fitted is not None and name in fitted.public:
             return fitted.public[name]
+        if fitted is None and hasattr(type(self), name):  # a property that needs a fitted model
+            self._check_fitted()
         hint = "; it is not fitted yet" if fitted is None and name.endswith("_") else ""
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import longtail as lt
 from longtail import _core
 from longtail.gbdt.projection import leml_projection
-from tests.fitted_state import check_loaded
+from tests.fitted_state import check_loaded, with_values
 
 
 def problem(seed: int = 0) -> tuple[np.ndarray, sp.csr_array]:
@@ -60,7 +60,7 @@ def test_contributions_add_up_to_the_score() -> None:
     model = lt.LEML(n_components=4).fit(X, Y)
     label_ids, scores = model.predict_top_k(X[:3], top_k=2)
     for row in range(3):
-        found = model._contributions(X[[row]], int(label_ids[row, 1]))
+        found = model._contributions(model._whole(), X[[row]], int(label_ids[row, 1]))
         assert found.values.sum() == pytest.approx(scores[row, 1], abs=1e-5)
         assert found.score == pytest.approx(scores[row, 1], abs=1e-5)
 
@@ -79,8 +79,8 @@ def test_damaged_factors_are_refused(name: str, message: str) -> None:
     model = lt.LEML(n_components=4).fit(X, Y)
     check_loaded(model)
     if name == "seen_label_ids_":
-        model.seen_label_ids_ = np.where(model.seen_label_ids_ == 0, 99, model.seen_label_ids_)
+        with_values(model, seen_label_ids_=np.append(model.seen_label_ids_[:-1], np.int32(99)))
     else:
-        setattr(model, name, getattr(model, name)[1:])
+        with_values(model, **{name: getattr(model, name)[1:]})
     with pytest.raises(ValueError, match=message):
         check_loaded(model)

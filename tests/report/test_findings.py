@@ -83,7 +83,7 @@ def test_a_model_of_matrices_can_be_examined():
 def test_data_with_other_labels_than_the_model_is_refused():
     X, Y = np.ones((3, 2)), np.ones((3, 2))
     model = lt.Popularity(n_jobs=1).fit(X, Y)
-    with pytest.raises(ValueError, match="the data has 5 labels, but the model knows 2"):
+    with pytest.raises(ValueError, match="the data has 5 labels, but Popularity was fitted with 2"):
         examine(model, X, np.ones((3, 5)))
     with pytest.raises(ValueError, match="no rows"):
         examine(model, X[:0], Y[:0])
