@@ -1,4 +1,4 @@
-"""Who may come in, and how many at once."""
+"""Authentication, size limits, load shedding."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -127,12 +127,18 @@ def test_a_body_in_parts_arrives_whole():
 def test_a_body_without_declared_length_is_cut_off_at_the_limit():
     sent = _run_gate([_part(b"x" * 800, more=True)] * 50, max_request_bytes=1024)
     assert sent[0]["status"] == 413
-    assert (b"connection", b"close") in sent[0]["headers"]
+    assert b"at most 1,024 bytes" in sent[1]["body"]
 
 
 def test_a_body_that_never_ends_is_given_up():
     sent = _run_gate([_part(b"x", more=True)], body_timeout_seconds=0.05)
     assert sent[0]["status"] == 408
+
+
+def test_bodies_that_are_held_at_once_are_bounded(monkeypatch):
+    monkeypatch.setattr("longtail.serve.gate._MAX_HELD_BODIES", 0)
+    sent = _run_gate([_part(b"x")])
+    assert sent[0]["status"] == 503
 
 
 def test_a_client_that_leaves_takes_no_thread():
