@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import time
 from pathlib import Path
 
@@ -224,6 +225,22 @@ def test_a_client_that_takes_no_answer_is_given_up(service):
                 with contextlib.suppress(TimeoutError):
                     connection.send(ask)
         assert time.monotonic() - begin < 12
+
+
+def test_a_client_that_leaves_between_pipelined_answers_causes_no_error(service):
+    """uvicorn went on writing to the closed connection and logged a traceback."""
+    ask = b"GET /app.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close with a reset
+        connection.connect(("127.0.0.1", service.port))
+        connection.settimeout(0.3)
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            for _ in range(100_000):
+                connection.sendall(ask)
+                time.sleep(0.002)
+    assert service.tag()
+    assert len(service.lines) == 1, service.lines
 
 
 def test_refusals_are_counted_and_not_logged(service):

@@ -13,7 +13,7 @@ import math
 from http import HTTPStatus
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from longtail.serve.board import Board
 from longtail.serve.headers import SAFETY_HEADERS
@@ -46,6 +46,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._deadline = math.inf
         self._stalled_at = math.inf  # since when the client does not take its answer
         self._is_refused = False
+        self._unanswered: list[RequestResponseCycle] = []
         self._n_messages = 0
         self._is_in_body = False
         self._body_bytes = 0
@@ -96,7 +97,12 @@ class LimitedProtocol(HttpToolsProtocol):
             raise ValueError("too many requests are waiting on this connection")  # ends in send_400_response
         self._is_in_body = True
         super().on_headers_complete()
+        self._unanswered = [cycle for cycle in self._unanswered if not cycle.response_complete] + [self.cycle]
         self._restart_clock()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disconnect()
+        super().connection_lost(exc)
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
@@ -134,12 +140,23 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():  # the rest of an answer is still to be sent
             self._stalled_at = min(self._stalled_at, now)
         if now > self._stalled_at + patience or (now > self._deadline and (self._is_refused or self._is_in_body)):
-            self.transport.abort()
+            self._abort()
         elif now > self._deadline:
             if self._n_messages and self._head_bytes + self._other_bytes:
                 self._refuse(408, "the head of the request took too long to arrive")
             else:
                 self.transport.close()  # nothing was asked, so nothing is answered
+
+    def _abort(self) -> None:
+        """Drop the connection with everything that is not yet sent."""
+        self._disconnect()
+        self.transport.abort()
+
+    def _disconnect(self) -> None:
+        """Let the application's further messages go nowhere; uvicorn does so for the newest request only."""
+        for cycle in self._unanswered:
+            cycle.disconnected = True
+            cycle.message_event.set()
 
     def _restart_clock(self) -> None:
         """Set the deadline of the part that is awaited now; while the application works there is none here."""
@@ -157,7 +174,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def _drop(self, n_bytes: int) -> None:
         self._dropped_bytes += n_bytes
         if self._dropped_bytes > _LINGER_REQUESTS * self._limits.max_request_bytes:
-            self.transport.abort()
+            self._abort()
 
     def _add_head(self, n_bytes: int) -> None:
         self._head_bytes += n_bytes
@@ -171,7 +188,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """Answer, send nothing more, and read for a moment what the client still sends."""
         self._board.add_request("other", status, 0.0)
         if self.cycle is not None and not self.cycle.response_complete:
-            self.transport.abort()  # an answer to an earlier request may be half sent
+            self._abort()  # an answer to an earlier request may be half sent
             return
         self._is_refused = True
         self._deadline = self.loop.time() + _LINGER_SECONDS
