@@ -131,8 +131,8 @@ async def many_connections(port: int) -> str:
 
 ABUSES = [
     # A client that goes on sending after the answer may see a reset connection instead.
-    Abuse("slow head", slow_head, frozenset({"408", "connection lost"})),
-    Abuse("slow body", slow_body, frozenset({"408", "connection lost"})),
+    Abuse("slow head", slow_head, frozenset({"408", "503", "connection lost"})),
+    Abuse("slow body", slow_body, frozenset({"408", "503", "connection lost"})),
     Abuse("silence", silence, frozenset({"closed"})),
     Abuse("declared too large", declared_too_large, frozenset({"413", "503"})),
     Abuse("sent too large", sent_too_large, frozenset({"413", "503"})),

@@ -146,5 +146,49 @@ def test_a_client_that_leaves_takes_no_thread():
     assert sent[0]["status"] == 400
 
 
+def test_a_request_whose_client_leaves_gives_its_place_back():
+    """Clients that asked and left without reading filled the queue."""
+
+    async def main():
+        board, worked = Board(), []
+
+        async def slow(scope, receive, send):
+            limiter = anyio.to_thread.current_default_thread_limiter()
+            async with limiter:
+                worked.append(scope["path"])
+                await anyio.sleep_forever()
+
+        anyio.to_thread.current_default_thread_limiter().total_tokens = 1
+        gate = Gate(slow, limits=Limits(n_threads=1), board=board)
+        leave = anyio.Event()
+
+        async def ask():
+            messages = [_part(b"{}")]
+
+            async def receive():
+                if messages:
+                    return messages.pop()
+                await leave.wait()
+                return {"type": "http.disconnect"}
+
+            async def send(message):
+                raise AssertionError("there is no one to answer")
+
+            await gate({"type": "http", "method": "POST", "path": "/api/tag", "headers": []}, receive, send)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(10):
+                tasks.start_soon(ask)
+            await anyio.sleep(0.1)
+            assert board.rows["in_flight"].sum() == 10
+            leave.set()
+            await anyio.sleep(0.1)
+            assert board.rows["in_flight"].sum() == 1, "the one that works goes on"
+            assert len(worked) == 1
+            tasks.cancel_scope.cancel()
+
+    anyio.run(main)
+
+
 def _part(body, *, more=False):
     return {"type": "http.request", "body": body, "more_body": more}

@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 
 import longtail
 from longtail.serve import metrics, schemas, validation
+from longtail.serve.annif import add_annif
 from longtail.serve.board import Board
 from longtail.serve.gate import Gate
 from longtail.serve.limits import Limits
@@ -44,6 +45,7 @@ _PAGE = {
 def create_app(
     model: str | PathLike[str] | Tagger,
     *,
+    name: str = "model",
     limits: Limits | None = None,
     api_key: str | None = None,
     allowed_hosts: Iterable[str] | None = None,
@@ -56,6 +58,8 @@ def create_app(
     ----------
     model : path of a saved Tagger, or a Tagger
         A path is watched: when another model takes its place, requests move over to it and none is dropped.
+    name : str, default "model"
+        Name of the model in the addresses of Annif's API.
     limits : Limits, optional
         Limits on connections and on the head of a request need `longtail serve`; other servers have their own.
     api_key : str, optional
@@ -91,6 +95,7 @@ def create_app(
     _add_tagging(app, served, limits, board)
     _add_model(app, served)
     _add_operations(app, served, board, can_reload=api_key is not None)
+    add_annif(app, name, served, limits, board)
     _add_page(app)
     if api_key is not None:
         _declare_security(app)

@@ -37,6 +37,7 @@ PATHS = {
     "/api/examples": "examples",
     "/api/model": "model",
     "/api/reload": "reload",
+    "/models": "models",
     "/health": "health",
     "/metrics": "metrics",
     "/": "page",
@@ -98,7 +99,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         begin = time.perf_counter()
-        endpoint = PATHS.get(scope["path"], "other")
+        endpoint = _endpoint(scope)
         status = 0
 
         async def send_counted(message: Message) -> None:
@@ -135,7 +136,7 @@ class Gate:
         try:
             await self._read_body(headers, receive, body)
             self._check_queue()  # a place is taken only now: slow senders hold none
-            await self._run(scope, _replay(body.take(), receive), send)
+            await self._run(scope, body.take(), receive, send)
         finally:
             self._held_bytes -= body.n_bytes
 
@@ -143,42 +144,50 @@ class Gate:
         if self._in_flight >= self._limits.n_threads + self._limits.queue_size:
             raise _busy()
 
-    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application for a limited time.
+    async def _run(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Run the application for a limited time, or until the client leaves.
 
         A thread cannot be stopped: a request that is late keeps its place until its thread is done, but its client is
         answered in time. A request that still waits for a thread is cancelled.
         """
-        is_late = is_started = False
+        is_over = is_started = False
         # Cancelling this scope ends the wait for a thread, but not the wait for a thread that works.
         cancellable = anyio.CancelScope()
 
         async def send_in_time(message: Message) -> None:
             nonlocal is_started
-            if not is_late:
+            if not is_over:
                 is_started = True
                 await send(message)
 
         async def run() -> None:
             with cancellable:
-                await self._app(scope, receive, send_in_time)
+                await self._app(scope, _replay(body, receive), send_in_time)
 
         self._count_in_flight(+1)
         task = asyncio.create_task(run())
         task.add_done_callback(self._leave)
+        awaited = {task}
+        if self._in_flight > self._limits.n_threads:  # it has to wait: notice when its client leaves
+            awaited.add(asyncio.create_task(_disconnected(receive)))
         try:
-            done, _ = await asyncio.wait({task}, timeout=self._limits.work_timeout_seconds)
+            done, _ = await asyncio.wait(
+                awaited, timeout=self._limits.work_timeout_seconds, return_when=asyncio.FIRST_COMPLETED
+            )
         except asyncio.CancelledError:
             task.cancel()
             raise
-        if done:
+        finally:
+            for other in awaited - {task}:
+                other.cancel()
+        if task in done:
             task.result()
-        else:
-            is_late = True
-            cancellable.cancel()
-            if not is_started:
-                seconds = self._limits.work_timeout_seconds
-                raise RefusedError(503, f"the request was not finished within {seconds:g} seconds; send less text")
+            return
+        is_over = True
+        cancellable.cancel()
+        if not done and not is_started:
+            seconds = self._limits.work_timeout_seconds
+            raise RefusedError(503, f"the request was not finished within {seconds:g} seconds; send less text")
 
     def _leave(self, task: asyncio.Task[None]) -> None:
         self._count_in_flight(-1)
@@ -248,6 +257,12 @@ class _Body:
         return b"".join(parts)
 
 
+def _endpoint(scope: Scope) -> str:
+    """Name the endpoint for counters and rules; the path is relative to where the application is mounted."""
+    path = scope["path"].removeprefix(scope.get("root_path", ""))
+    return PATHS.get(path, "annif" if path.startswith("/v1/projects") else "other")
+
+
 def _busy() -> RefusedError:
     return RefusedError(503, "the service is busy; try again in a second", [(b"retry-after", b"1")])
 
@@ -273,6 +288,12 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return receive_again
+
+
+async def _disconnected(receive: Receive) -> None:
+    """Return when the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _send_error(send: Send, refused: RefusedError) -> None:

@@ -67,6 +67,11 @@ class ServedModel:
             _logger.info("reloaded %s, version %s", self.path, self.current.version)
             return self.current
 
+    @property
+    def changed_at(self) -> float | None:
+        """When the model was saved, in seconds since 1970; None for a model in memory."""
+        return None if self._tried is None else self._tried[1] / 1e9
+
     def _signature(self) -> Signature | None:
         if self.path is None:
             return None

@@ -111,6 +111,20 @@ class ModelResponse(BaseModel):
     card: dict[str, Any]
 
 
+class ModelEntry(BaseModel):
+    """One model of the service; its endpoints are below `path`."""
+
+    name: str
+    version: str
+    path: str
+
+
+class ModelsResponse(BaseModel):
+    """The models of the service; the first is also at the root."""
+
+    models: list[ModelEntry]
+
+
 class HealthResponse(BaseModel):
     """The state of the service."""
 

@@ -15,20 +15,17 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import uvicorn
 
-from longtail.serve.app import create_app
 from longtail.serve.board import Board
 from longtail.serve.connections import LimitedProtocol
 from longtail.serve.limits import Limits
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
+from longtail.serve.several import ModelSettings, Service
 
 _logger = logging.getLogger("longtail.serve")
 _BACKLOG = 1024
@@ -41,7 +38,7 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 def serve(
-    model: Path,
+    models: Path | Mapping[str, ModelSettings],
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -52,26 +49,41 @@ def serve(
     verify: bool = False,
     on_ready: Callable[[str], None] = lambda url: None,
 ) -> int:
-    """Serve a model until SIGTERM or Ctrl-C; SIGHUP reloads it. Return the exit code.
+    """Serve one model or several until SIGTERM or Ctrl-C; SIGHUP reloads them. Return the exit code.
 
-    The model is loaded once and the workers are forked from this process: they share its mapped arrays, and other
-    memory as long as they do not write to it.
+    Models are loaded once and the workers are forked from this process: they share its mapped arrays, and other memory
+    as long as they do not write to it. `limits` hold for connections, and for the requests of a model given by its
+    path; so does `api_key`.
     """
     limits = limits or Limits()
-    board = Board(n_workers)
+    if isinstance(models, Path):
+        models = {"model": ModelSettings(source=models, limits=limits, api_key=api_key)}
+    boards = {name: Board(n_workers) for name in models}
     names = _host_names(host, allowed_hosts)
     with _listen(host, port) as listener:  # first: clients that connect while the model is loaded wait
-        app = create_app(model, limits=limits, api_key=api_key, allowed_hosts=names, board=board, verify=verify)
-        config = _make_config(app, limits, board)
+        app = Service(models, allowed_hosts=names, boards=boards, verify=verify)
+        config = _make_config(app, limits, next(iter(boards.values())))
         url = _url(host, listener.getsockname()[1])
         if n_workers == 1 or not hasattr(os, "fork"):
-            board.become_worker(0)
+            _become_worker(boards.values(), 0)
             if hasattr(signal, "SIGHUP"):
-                signal.signal(signal.SIGHUP, lambda *_: board.call_reload())
+                signal.signal(signal.SIGHUP, lambda *_: _call_reload(boards.values()))
             _freeze_memory()
             _run_server(config, listener, limits, on_started=lambda: on_ready(url))
             return 0
-        return _Supervisor(config, listener, limits, board, n_workers).run(on_started=lambda: on_ready(url))
+        return _Supervisor(config, listener, limits, list(boards.values()), n_workers).run(
+            on_started=lambda: on_ready(url)
+        )
+
+
+def _become_worker(boards: Iterable[Board], worker_id: int) -> None:
+    for board in boards:
+        board.become_worker(worker_id)
+
+
+def _call_reload(boards: Iterable[Board]) -> None:
+    for board in boards:
+        board.call_reload()
 
 
 def is_loopback(host: str) -> bool:
@@ -160,9 +172,9 @@ class _StopWatch:
         os._exit(0)
 
 
-def _make_config(app: FastAPI, limits: Limits, board: Board) -> uvicorn.Config:
+def _make_config(app: Service, limits: Limits, board: Board) -> uvicorn.Config:
     config = uvicorn.Config(
-        app,
+        cast(Any, app),
         http=cast(Any, functools.partial(LimitedProtocol, limits=limits, board=board)),
         access_log=False,
         log_config=None,
@@ -202,12 +214,12 @@ class _Supervisor:
     """Keep `n_workers` processes running; pass signals on to them."""
 
     def __init__(
-        self, config: uvicorn.Config, listener: socket.socket, limits: Limits, board: Board, n_workers: int
+        self, config: uvicorn.Config, listener: socket.socket, limits: Limits, boards: list[Board], n_workers: int
     ) -> None:
         self._config = config
         self._listener = listener
         self._limits = limits
-        self._board = board
+        self._boards = boards
         self._n_workers = n_workers
         self._worker_ids: dict[int, int] = {}  # by process id
         self._started_at: dict[int, float] = {}
@@ -242,7 +254,7 @@ class _Supervisor:
 
     def _handle(self, signal_number: int, mask: set[int]) -> None:
         if signal_number == signal.SIGHUP:
-            self._board.call_reload()
+            _call_reload(self._boards)
         elif signal_number == signal.SIGCHLD:
             self._reap_and_replace(mask)
         else:
@@ -264,7 +276,7 @@ class _Supervisor:
             os.close(self._death)
             signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor asks for reloads through the board
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            self._board.become_worker(worker_id)
+            _become_worker(self._boards, worker_id)
             _stop_when_orphaned(self._life)
             _run_server(self._config, self._listener, self._limits, on_started=self._report)
             code = 0
@@ -287,9 +299,7 @@ class _Supervisor:
             is_early = time.monotonic() - self._started_at.pop(process_id) < _EARLY_SECONDS
             if self._is_stopping:
                 continue
-            _logger.warning(
-                "worker %d ended with status %s; starting another", worker_id, os.waitstatus_to_exitcode(status)
-            )
+            _logger.warning("worker %d ended with status %d", worker_id, os.waitstatus_to_exitcode(status))
             self._n_early_deaths = self._n_early_deaths + 1 if is_early else 0
             if self._n_early_deaths < _MAX_EARLY_DEATHS:
                 self._start(worker_id, mask)
