@@ -1,4 +1,4 @@
-"""A model with an answer that a reader can see: a label's score is how many of its own words the text has."""
+"""A model whose answers a reader can check: the score of a label is the sum of the weights of its words."""
 
 import re
 from types import SimpleNamespace
@@ -47,7 +47,7 @@ class FakeTagger:
                 tags.append(FakeTag(label, score, proba))
         return sorted(tags, key=lambda tag: (-tag.score, tag.label))[:top_k]
 
-    def explain(self, text, label):
+    def explain(self, text, label, *, max_words=None):
         if label not in WORDS:
             raise ValueError(f"Tagger: there is no label {label!r}")
         words = []
@@ -56,7 +56,8 @@ class FakeTagger:
             if spans:
                 words.append(SimpleNamespace(word=word, contribution=weight, spans=spans))
         score = -1.0 + sum(word.contribution for word in words)
-        return SimpleNamespace(label=label, score=score, bias=-1.0, exact=True, words=words)
+        rest = sum(word.contribution for word in words[max_words:]) if max_words else 0.0
+        return SimpleNamespace(label=label, score=score, bias=-1.0, exact=True, words=words[:max_words], rest=rest)
 
     def search_labels(self, query, limit=20):
         return [label for label in self.label_names_ if query.lower() in label.lower()][:limit]

@@ -18,10 +18,10 @@ import httpx2 as httpx
 class Service:
     """A running service; its standard error is kept for the tests to read."""
 
-    def __init__(self, model: Path, *options: str, key: str | None = None) -> None:
+    def __init__(self, model: Path, *options: str, key: str | None = None, program: str = "longtail.cli.app") -> None:
         environment = {**os.environ, "LONGTAIL_API_KEY": key or ""}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "longtail.cli.app", "serve", str(model), "--port", "0", *options],
+            [sys.executable, "-m", program, "serve", str(model), "--port", "0", *options],
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
@@ -30,7 +30,7 @@ class Service:
         self._ready = threading.Event()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        if not self._ready.wait(60):
+        if not self._ready.wait(60) or "serving" not in "".join(self.lines):
             self.kill()
             raise AssertionError("the service did not start: " + "".join(self.lines))
         self.url = re.search(r"http://\S+", "".join(self.lines))[0]
@@ -41,6 +41,7 @@ class Service:
             self.lines.append(line)
             if "serving" in line:
                 self._ready.set()
+        self._ready.set()  # it ended
 
     @property
     def port(self) -> int:
@@ -77,9 +78,9 @@ class Service:
 
 
 @contextlib.contextmanager
-def serving(model: Path, *options: str, key: str | None = None):
+def serving(model: Path, *options: str, **settings: str | None):
     """Serve a model within the block."""
-    service = Service(model, *options, key=key)
+    service = Service(model, *options, **settings)
     try:
         yield service
     finally:

@@ -77,14 +77,17 @@ def _metric(client, name):
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
-        ("/api/tag", {"text": "x" * 101}, 422, "text: String should have at most 100 characters"),
-        ("/api/tag", {"text": TEXT, "top_k": 11}, 422, "top_k"),
-        ("/api/tag", {"text": TEXT, "top_k": 0}, 422, "top_k"),
-        ("/api/tag", {"text": TEXT, "topk": 3}, 422, "topk: Extra inputs are not permitted"),
+        ("/api/tag", {"text": "x" * 101}, 422, "text must have at most 100 characters"),
+        ("/api/tag", {"text": TEXT, "top_k": 11}, 422, "top_k must be at most 10"),
+        ("/api/tag", {"text": TEXT, "top_k": 0}, 422, "top_k must be at least 1"),
+        ("/api/tag", {"text": TEXT, "top_k": 1.5}, 422, "top_k must be an integer"),
+        ("/api/tag", {"text": TEXT, "topk": 3}, 422, "topk is not a known field"),
+        ("/api/tag", {"text": 5}, 422, "text must be a string"),
         ("/api/tag", {"text": TEXT, "threshold": "high"}, 422, "threshold"),
+        ("/api/tag", [TEXT], 422, "the body must be a JSON object"),
         ("/api/tag", {"text": TEXT, "threshold": "auto"}, 422, "needs a calibrated model"),
-        ("/api/tag", {}, 422, "text: Field required"),
-        ("/api/tag-batch", {"texts": ["a"] * 4}, 422, "at most 3 items"),
+        ("/api/tag", {}, 422, "text must be given"),
+        ("/api/tag-batch", {"texts": ["a"] * 4}, 422, "texts must have at most 3 items"),
         ("/api/tag-batch", {"texts": ["x" * 101]}, 422, "texts.0"),
         ("/api/explain", {"text": TEXT, "label": "nosuch"}, 422, "there is no label 'nosuch'"),
         ("/api/tag", {"text": TEXT, "exclude": ["x" * 5000]}, 413, "at most 4,096 bytes"),
@@ -116,6 +119,38 @@ def test_odd_bodies_never_break_the_service(client, body):
     json.dumps(answer.json())
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b'{"text": }', "the body is not valid JSON at character 9: expecting value"),
+        (b"{", "the body is not valid JSON at character 1: expecting property name enclosed in double quotes"),
+    ],
+)
+def test_invalid_json_is_described_in_our_words(client, body, message):
+    answer = client.post("/api/tag", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+    assert answer.json() == {"error": message}
+
+
+def test_long_explanations_are_cut_and_the_rest_is_summed():
+    with TestClient(create_app(FakeTagger(), limits=Limits(max_words=1))) as client:
+        answer = client.post("/api/explain", json={"text": TEXT, "label": "network::server"}).json()
+    assert [word["word"] for word in answer["words"]] == ["web"]
+    assert answer["score"] == answer["bias"] + answer["words"][0]["contribution"] + answer["rest"]
+
+
+def test_a_service_with_a_key_declares_it_in_the_schema(client):
+    assert "security" not in client.get("/openapi.json").json()
+    with TestClient(create_app(FakeTagger(), api_key="sesame")) as locked:
+        schema = locked.get("/openapi.json", headers={"x-api-key": "sesame"}).json()
+    schemes = schema["components"]["securitySchemes"]
+    assert schemes["bearer"] == {"type": "http", "scheme": "bearer"}
+    assert schemes["apiKey"] == {"type": "apiKey", "in": "header", "name": "X-API-Key"}
+    assert schema["security"] == [{"bearer": []}, {"apiKey": []}]
+    assert schema["paths"]["/health"]["get"]["security"] == []
+    assert "security" not in schema["paths"]["/api/tag"]["post"], "the global rule applies"
+
+
 def test_a_body_that_is_not_json_by_its_type_is_refused(client):
     # Browsers may send text/plain to foreign sites without asking; JSON they may not.
     body = json.dumps({"text": TEXT})
@@ -129,7 +164,7 @@ def test_a_mistake_of_the_service_is_a_plain_500(monkeypatch):
         monkeypatch.setattr(tagger, "tag", lambda *args, **kwargs: 1 / 0)
         answer = client.post("/api/tag", json={"text": TEXT})
     assert answer.status_code == 500
-    assert answer.json() == {"error": "the service made a mistake; its log says more"}
+    assert answer.json() == {"error": "internal error; see the server log"}
     assert "content-security-policy" in answer.headers
 
 

@@ -1,4 +1,4 @@
-"""Who may come in, and how many at once."""
+"""Authentication, size limits, load shedding."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -127,7 +127,7 @@ def test_a_body_in_parts_arrives_whole():
 def test_a_body_without_declared_length_is_cut_off_at_the_limit():
     sent = _run_gate([_part(b"x" * 800, more=True)] * 50, max_request_bytes=1024)
     assert sent[0]["status"] == 413
-    assert (b"connection", b"close") in sent[0]["headers"]
+    assert b"at most 1,024 bytes" in sent[1]["body"]
 
 
 def test_a_body_that_never_ends_is_given_up():
@@ -135,9 +135,59 @@ def test_a_body_that_never_ends_is_given_up():
     assert sent[0]["status"] == 408
 
 
+def test_bodies_that_are_held_at_once_are_bounded(monkeypatch):
+    monkeypatch.setattr("longtail.serve.gate._MAX_HELD_BODIES", 0)
+    sent = _run_gate([_part(b"x")])
+    assert sent[0]["status"] == 503
+
+
 def test_a_client_that_leaves_takes_no_thread():
     sent = _run_gate([_part(b"x", more=True), {"type": "http.disconnect"}])
     assert sent[0]["status"] == 400
+
+
+def test_a_request_whose_client_leaves_gives_its_place_back():
+    """Clients that asked and left without reading filled the queue."""
+
+    async def main():
+        board, worked = Board(), []
+
+        async def slow(scope, receive, send):
+            limiter = anyio.to_thread.current_default_thread_limiter()
+            async with limiter:
+                worked.append(scope["path"])
+                await anyio.sleep_forever()
+
+        anyio.to_thread.current_default_thread_limiter().total_tokens = 1
+        gate = Gate(slow, limits=Limits(n_threads=1), board=board)
+        leave = anyio.Event()
+
+        async def ask():
+            messages = [_part(b"{}")]
+
+            async def receive():
+                if messages:
+                    return messages.pop()
+                await leave.wait()
+                return {"type": "http.disconnect"}
+
+            async def send(message):
+                raise AssertionError("there is no one to answer")
+
+            await gate({"type": "http", "method": "POST", "path": "/api/tag", "headers": []}, receive, send)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(10):
+                tasks.start_soon(ask)
+            await anyio.sleep(0.1)
+            assert board.rows["in_flight"].sum() == 10
+            leave.set()
+            await anyio.sleep(0.1)
+            assert board.rows["in_flight"].sum() == 1, "the one that works goes on"
+            assert len(worked) == 1
+            tasks.cancel_scope.cancel()
+
+    anyio.run(main)
 
 
 def _part(body, *, more=False):

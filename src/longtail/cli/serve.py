@@ -3,47 +3,70 @@
 from __future__ import annotations
 
 import os
+import tomllib
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from longtail.cli import options
+if TYPE_CHECKING:
+    from longtail.serve import Limits, ModelSettings
 
 _KEY_VARIABLE = "LONGTAIL_API_KEY"
 
 
 @click.command()
-@options.model_argument
+@click.argument("models", nargs=-1, metavar="MODEL...")
+@click.option(
+    "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="TOML file that describes models."
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free port.")
 @click.option(
     "--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes; they share the model."
 )
 @click.option("--api-key-file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File with the key.")
-@click.option("--allowed-host", "allowed_hosts", multiple=True, help="Further name that the Host header may give.")
+@click.option("--allowed-host", "allowed_hosts", multiple=True, help="Another accepted Host header.")
 @click.option("--max-request-bytes", type=int, default=1 << 20, show_default=True, help="Larger requests: 413.")
 @click.option("--max-text-chars", type=int, default=100_000, show_default=True, help="Longer texts: 422.")
 @click.option("--max-batch", type=int, default=256, show_default=True, help="More texts in a request: 422.")
-@click.option("--max-top-k", type=int, default=100, show_default=True, help="More labels a text: 422.")
+@click.option("--max-top-k", type=int, default=100, show_default=True, help="More labels per text: 422.")
+@click.option("--max-words", type=int, default=1000, show_default=True, help="Words in an explanation; others: summed.")
 @click.option("--queue-size", type=int, default=256, show_default=True, help="Waiting requests; more: 503.")
+@click.option("--max-header-bytes", type=int, default=32 << 10, show_default=True, help="Larger heads: 431.")
+@click.option("--max-connections", type=int, default=512, show_default=True, help="More per worker: 503.")
+@click.option("--max-connections-per-address", type=int, default=256, show_default=True, help="More per worker: 503.")
+@click.option("--header-timeout-seconds", type=float, default=10, show_default=True, help="Slower heads: 408.")
+@click.option("--body-timeout-seconds", type=float, default=10, show_default=True, help="Slower bodies: 408.")
+@click.option("--work-timeout-seconds", type=float, default=30, show_default=True, help="Slower answers: 503.")
+@click.option("--stop-timeout-seconds", type=float, default=10, show_default=True, help="Time to finish requests.")
+@click.option("--verify", is_flag=True, help="Compare every checksum of the model when it is loaded.")
 def serve(
-    model: Path,
+    models: tuple[str, ...],
+    config: Path | None,
     host: str,
     port: int,
     workers: int,
     api_key_file: Path | None,
     allowed_hosts: tuple[str, ...],
-    **bounds: int,
+    verify: bool,
+    **bounds: Any,
 ) -> None:
-    """Serve MODEL over HTTP, with a web page.
+    """Serve models over HTTP, with a web page.
 
-    Only this machine can reach it unless --host says otherwise. The key that clients must then send is read from
-    --api-key-file or from $LONGTAIL_API_KEY. SIGTERM and Ctrl-C stop it after the running requests; SIGHUP loads
-    the model again, and so does a new model in its place.
+    A MODEL is a saved model of texts, NAME=MODEL, or a folder of models. With several, each is at /models/NAME and the
+    first also at /. Only this machine can reach the service unless --host is given. The key that clients must then send
+    is read from --api-key-file or from $LONGTAIL_API_KEY. SIGTERM and Ctrl-C stop it after the running requests, within
+    --stop-timeout-seconds; SIGHUP loads the models again, and so does a new model in the place of an old one.
+
+    A --config file has one table per model: [NAME] with model, and optionally api_key_file and any limit below, spelled
+    with underscores.
 
     \b
-    Example:
+    Examples:
       longtail serve tags.model --workers 2
+      longtail serve english=en.model german=de.model
     """
     api_key = _api_key(api_key_file)
     try:
@@ -51,20 +74,55 @@ def serve(
     except ImportError as error:
         raise ImportError(f"longtail serve needs more packages ({error.name}): pip install 'longtail[serve]'") from None
 
-    if not service.is_loopback(host) and api_key is None:
+    limits = service.Limits(**bounds)
+    settings = {
+        name: service.ModelSettings(source=path, limits=limits, api_key=api_key)
+        for name, path in service.find_models(models).items()
+    }
+    if config is not None:
+        settings |= _read_config(config, limits, api_key)
+    if not settings:
+        raise click.UsageError("Missing argument 'MODEL...'.")
+    if not service.is_loopback(host) and any(model.api_key is None for model in settings.values()):
         click.echo(f"longtail: everyone who can reach {host} may use this service; set ${_KEY_VARIABLE}", err=True)
+    what = str(next(iter(settings.values())).source) if len(settings) == 1 else ", ".join(settings)
     raise SystemExit(
         service.serve(
-            model,
+            settings,
             host=host,
             port=port,
             n_workers=workers,
-            limits=service.Limits(**bounds),
-            api_key=api_key,
+            limits=limits,
             allowed_hosts=allowed_hosts,
-            on_ready=lambda url: click.echo(f"longtail: serving {model} on {url} (Ctrl-C stops)", err=True),
+            verify=verify,
+            on_ready=lambda url: click.echo(f"longtail: serving {what} on {url} (Ctrl-C stops)", err=True),
         )
     )
+
+
+def _read_config(path: Path, limits: Limits, api_key: str | None) -> dict[str, ModelSettings]:
+    """Read one table per model; paths are relative to the file."""
+    from longtail.serve import ModelSettings
+
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not valid TOML: {error}") from None
+    settings = {}
+    for name, table in tables.items():
+        if not isinstance(table, dict) or not isinstance(table.get("model"), str):
+            raise ValueError(f'{path}: [{name}] must be a table with model = "PATH"')
+        own = {key: value for key, value in table.items() if key not in ("model", "api_key_file")}
+        for key in own:
+            if key not in vars(limits):
+                raise ValueError(f"{path}: [{name}] has {key}, which is neither model, api_key_file nor a limit")
+        key_file = table.get("api_key_file")
+        settings[name] = ModelSettings(
+            source=path.parent / table["model"],
+            limits=replace(limits, **own),
+            api_key=api_key if key_file is None else _api_key(path.parent / key_file),
+        )
+    return settings
 
 
 def _api_key(path: Path | None) -> str | None:

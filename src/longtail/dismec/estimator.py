@@ -24,6 +24,7 @@ from longtail._topk import TopK
 from longtail.dismec import label_prints, training
 from longtail.dismec.estimate import Estimate, probe
 from longtail.dismec.index import append_labels, drop_labels, merge_shards
+from longtail.dismec.lookup import places_of_label
 from longtail.dismec.masks import label_masks
 from longtail.dismec.similar_labels import label_tree
 from longtail.dismec.state import OneVsAll
@@ -276,12 +277,9 @@ class DiSMEC(XMCClassifier):
         """A feature adds its value times its weight, and the bias is the rest of the score: exact."""
         index = fitted.state.index
         row = sp.csr_array(x_row)
+        places = places_of_label(index.indptr, index.label_ids, row.indices, label_id)
         weights = np.zeros(row.nnz)
-        for at, feature_id in enumerate(row.indices.tolist()):
-            begin, end = int(index.indptr[feature_id]), int(index.indptr[feature_id + 1])
-            place = begin + int(np.searchsorted(index.label_ids[begin:end], label_id))
-            if place < end and index.label_ids[place] == label_id:
-                weights[at] = index.weights_at(np.array([place]))[0]
+        weights[places >= 0] = index.weights_at(places[places >= 0])
         values, bias = weights * row.data, float(index.biases[label_id])
         return Contributions(row.indices, values, bias, bias + float(values.sum()), exact=True)
 

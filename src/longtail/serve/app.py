@@ -20,7 +20,8 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 import longtail
-from longtail.serve import metrics, schemas
+from longtail.serve import metrics, schemas, validation
+from longtail.serve.annif import add_annif
 from longtail.serve.board import Board
 from longtail.serve.gate import Gate
 from longtail.serve.limits import Limits
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("longtail.serve")
 _WATCH_SECONDS = 0.25
+_ERROR_STATUSES = (400, 401, 403, 404, 405, 408, 413, 422, 431, 500, 503)
 _PAGE = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/app.js": ("app.js", "text/javascript; charset=utf-8"),
@@ -43,24 +45,31 @@ _PAGE = {
 def create_app(
     model: str | PathLike[str] | Tagger,
     *,
+    name: str = "model",
     limits: Limits | None = None,
     api_key: str | None = None,
     allowed_hosts: Iterable[str] | None = None,
     board: Board | None = None,
+    verify: bool = False,
 ) -> FastAPI:
-    """Make the ASGI application that serves a model, for any ASGI server; `longtail serve` runs it with uvicorn.
+    """Create the ASGI application that serves a model, for any ASGI server; `longtail serve` runs it with uvicorn.
 
     Parameters
     ----------
     model : path of a saved Tagger, or a Tagger
         A path is watched: when another model takes its place, requests move over to it and none is dropped.
+    name : str, default "model"
+        Name of the model in the addresses of Annif's API.
     limits : Limits, optional
+        Limits on connections and on the head of a request need `longtail serve`; other servers have their own.
     api_key : str, optional
         Without it everyone who can reach the service may use it, except for POST /api/reload, which is then off.
     allowed_hosts : names, optional
-        What the Host header may say; default: anything.
+        Accepted values of the Host header; default: any.
     board : Board, optional
-        Shared counters, when several processes serve.
+        Counters that several worker processes share.
+    verify : bool, default False
+        Compare every checksum of the model whenever it is loaded.
 
     Returns
     -------
@@ -70,15 +79,15 @@ def create_app(
         raise ValueError("create_app: api_key must not be empty; pass None to serve without a key")
     limits = limits or Limits()
     board = board or Board()
-    served = ServedModel(Path(model) if isinstance(model, str | PathLike) else model)
+    served = ServedModel(Path(model) if isinstance(model, str | PathLike) else model, verify=verify)
     app = FastAPI(
         title="longtail",
         version=longtail.__version__,
         description="Tag texts with the few relevant labels out of many.",
         lifespan=_lifespan(served, limits, board),
-        docs_url=None,  # both would load scripts from elsewhere
+        docs_url=None,  # both pages would load scripts from other servers
         redoc_url=None,
-        responses={status: {"model": ErrorResponse} for status in (400, 401, 403, 404, 405, 408, 413, 422, 500, 503)},
+        responses={status: {"model": ErrorResponse} for status in _ERROR_STATUSES},
     )
     app.state.served = served
     app.add_middleware(Gate, limits=limits, board=board, api_key=api_key, allowed_hosts=allowed_hosts)
@@ -86,7 +95,10 @@ def create_app(
     _add_tagging(app, served, limits, board)
     _add_model(app, served)
     _add_operations(app, served, board, can_reload=api_key is not None)
+    add_annif(app, name, served, limits, board)
     _add_page(app)
+    if api_key is not None:
+        _declare_security(app)
     return app
 
 
@@ -112,7 +124,7 @@ async def _watch(served: ServedModel, board: Board) -> None:
         if n_calls == n_seen and not served.changed_on_disk():
             continue
         n_seen = n_calls
-        with contextlib.suppress(Exception):  # logged and counted in _reload; the old model goes on
+        with contextlib.suppress(Exception):  # logged and counted in _reload; the old model stays
             await asyncio.to_thread(_reload, served, board)
 
 
@@ -127,19 +139,18 @@ def _reload(served: ServedModel, board: Board) -> None:
 
 def _add_error_handlers(app: FastAPI) -> None:
     def refuse(status: int, message: str, headers: Any = None) -> JSONResponse:
-        # Texts may hold half of a surrogate pair, which no UTF-8 answer can repeat.
+        # Messages may quote half of a surrogate pair, which UTF-8 cannot encode.
         return JSONResponse({"error": message.encode("utf-8", "replace").decode()}, status, headers=headers)
 
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        places = [(".".join(map(str, item["loc"][1:])) or "body", item["msg"]) for item in error.errors()[:5]]
-        return refuse(422, "; ".join(f"{place}: {message}" for place, message in places))
+        return refuse(422, validation.describe(error.errors()))
 
     @app.exception_handler(HTTPException)
     def http_error(request: Request, error: HTTPException) -> JSONResponse:
         return refuse(error.status_code, str(error.detail), error.headers)
 
-    # What the library says about values is for the caller to read.
+    # The library's messages about values are written for callers.
     @app.exception_handler(ValueError)
     @app.exception_handler(KeyError)
     def library_error(request: Request, error: Exception) -> JSONResponse:
@@ -164,20 +175,20 @@ def _add_tagging(app: FastAPI, served: ServedModel, limits: Limits, board: Board
         return _json(snapshot, schemas.TagBatchResponse(rows=[_scored(tags) for tags in rows]))
 
     def explain(body: schemas.ExplainRequest) -> Response:
-        """Say which words speak for and against a label."""
+        """Return the words that speak for and against a label."""
         snapshot = served.current
-        found = snapshot.tagger.explain(body.text, body.label)
+        found = snapshot.tagger.explain(body.text, body.label, max_words=limits.max_words)
         words = [
             schemas.Word(word=word.word, contribution=word.contribution, spans=list(word.spans)) for word in found.words
         ]
         return _json(
             snapshot,
             schemas.ExplainResponse(
-                label=found.label, score=found.score, bias=found.bias, exact=found.exact, words=words
+                label=found.label, score=found.score, bias=found.bias, exact=found.exact, words=words, rest=found.rest
             ),
         )
 
-    # The bounds of this service are known only now; the handlers are typed with the unbounded models.
+    # The limits of this service are known only now; the handlers are typed with the unbounded models.
     for path, handler, request, answer in (
         ("/api/tag", tag, requests.tag, schemas.TagResponse),
         ("/api/tag-batch", tag_batch, requests.tag_batch, schemas.TagBatchResponse),
@@ -188,7 +199,7 @@ def _add_tagging(app: FastAPI, served: ServedModel, limits: Limits, board: Board
 
 
 def _json(snapshot: Snapshot, answer: BaseModel) -> Response:
-    """Write the answer here, in the thread that made it; the framework would hand it to a second one."""
+    """Serialise in the thread that made the answer; the framework would use a second one."""
     headers = {"Model-Version": snapshot.version}
     return Response(answer.model_dump_json(), media_type="application/json", headers=headers)
 
@@ -208,7 +219,7 @@ def _add_model(app: FastAPI, served: ServedModel) -> None:
 
     @app.get("/api/examples")
     def examples() -> schemas.ExamplesResponse:
-        """Give a few texts the model was trained on."""
+        """Return a few texts the model was trained on."""
         return schemas.ExamplesResponse(texts=list(served.current.examples))
 
     @app.get("/api/model")
@@ -219,15 +230,15 @@ def _add_model(app: FastAPI, served: ServedModel) -> None:
 
 
 def _add_operations(app: FastAPI, served: ServedModel, board: Board, *, can_reload: bool) -> None:
-    # These two and the page touch nothing slow and are answered on the event loop, also when all threads are busy.
+    # These two and the page do no slow work and are answered on the event loop, even when all threads are busy.
     @app.get("/health")
     async def health() -> schemas.HealthResponse:
-        """Tell that the service answers, and with which model."""
+        """Report that the service is up, and which model it uses."""
         return _health(served)
 
     @app.get("/metrics", response_class=Response, responses={200: {"content": {metrics.CONTENT_TYPE: {}}}})
     async def prometheus() -> Response:
-        """Give the counters of all workers in Prometheus' text format."""
+        """Return the counters of all workers in Prometheus' text format."""
         return Response(metrics.exposition(board, served.current.version), media_type=metrics.CONTENT_TYPE)
 
     @app.post("/api/reload")
@@ -240,12 +251,29 @@ def _add_operations(app: FastAPI, served: ServedModel, board: Board, *, can_relo
         except Exception as error:
             board.add_reload(failed=True)
             raise HTTPException(422, f"the old model stays: {error}") from error
-        board.call_reload()  # for the other workers; this one reads the same files once more, which is cheap
+        board.call_reload()  # for the other workers; this one loads once more, which is cheap
         return _health(served)
 
 
 def _health(served: ServedModel) -> schemas.HealthResponse:
     return schemas.HealthResponse(status="ok", version=served.current.version, last_reload_error=served.last_error)
+
+
+def _declare_security(app: FastAPI) -> None:
+    """Add the two ways to send the API key to the OpenAPI schema; /health needs none."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        schema = describe()
+        schema["components"]["securitySchemes"] = {
+            "bearer": {"type": "http", "scheme": "bearer"},
+            "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+        }
+        schema["security"] = [{"bearer": []}, {"apiKey": []}]
+        schema["paths"]["/health"]["get"]["security"] = []
+        return schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI documents it
 
 
 def _add_page(app: FastAPI) -> None:

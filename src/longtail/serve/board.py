@@ -1,8 +1,8 @@
-"""Counters of all worker processes in one shared piece of memory.
+"""Counters of all worker processes in shared memory.
 
-The board is mapped before the workers are forked. Each worker writes only its own row, so rows need no lock between
-processes, and any worker can answer /metrics for all of them. A worker that is started again goes on with the row of
-the one before it: counters never fall.
+The board is mapped before the workers are forked. Each worker writes only its own row, so no lock between processes is
+needed, and any worker can answer /metrics for all of them. A restarted worker continues the row of its predecessor:
+counters never decrease.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ ENDPOINTS = (
     "examples",
     "model",
     "reload",
+    "models",
+    "annif",
     "health",
     "metrics",
     "page",
     "other",
 )
-STATUSES = (200, 304, 400, 401, 403, 404, 405, 408, 413, 422, 500, 503)
+STATUSES = (200, 304, 400, 401, 403, 404, 405, 408, 413, 422, 431, 500, 503)
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 _ENDPOINT_IDS = {name: i for i, name in enumerate(ENDPOINTS)}
@@ -41,7 +43,7 @@ _ROW = np.dtype(
         ("in_flight", np.int64),
         ("reloads", np.int64),
         ("failed_reloads", np.int64),
-        ("reload_calls", np.int64),  # how often this process was asked to reload; the sum is the wanted generation
+        ("reload_calls", np.int64),  # reload requests seen by this process; their sum is the wanted generation
     ]
 )
 

@@ -1,6 +1,6 @@
-"""The gate before the application: who may come in, how much, and how many at once.
+"""Middleware: authentication, size limits, load shedding, time limits.
 
-It is plain ASGI and runs on the event loop, so its counters need no locks and a refused request costs no thread.
+Plain ASGI on the event loop: its counters need no locks, and a refused request costs no thread.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
+
 from longtail.serve.board import Board
+from longtail.serve.headers import SAFETY_HEADERS
 from longtail.serve.limits import Limits
 
 _logger = logging.getLogger("longtail.serve")
@@ -33,6 +37,7 @@ PATHS = {
     "/api/examples": "examples",
     "/api/model": "model",
     "/api/reload": "reload",
+    "/models": "models",
     "/health": "health",
     "/metrics": "metrics",
     "/": "page",
@@ -40,20 +45,12 @@ PATHS = {
     "/style.css": "page",
     "/favicon.svg": "page",
 }
-# These stay open when a key is set: the page asks for the key, and a load balancer has none.
+# These need no key: the page asks for it, and a load balancer has none.
 _OPEN = ("health", "page")
 _NOT_QUEUED = ("health", "metrics", "page")
 
-_SAFETY = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-]
+# Bodies held at the same time may add up to this many bodies of the largest size.
+_MAX_HELD_BODIES = 64
 
 
 class RefusedError(Exception):
@@ -66,7 +63,7 @@ class RefusedError(Exception):
 
 
 class Gate:
-    """Check host, key and size, bound the queue, count, and set the safety headers.
+    """Check host, key and size, bound the queue and the working time, count, and set the safety headers.
 
     Parameters
     ----------
@@ -76,8 +73,8 @@ class Gate:
     api_key : str or None
         When given, requests must carry it as `Authorization: Bearer KEY` or `X-API-Key: KEY`.
     allowed_hosts : names or None
-        When given, the Host header must name one of these: a page from elsewhere cannot reach a service on
-        loopback by pointing its own name there.
+        When given, the Host header must name one of these. Otherwise a web site could reach a service on loopback by
+        pointing its own name there (DNS rebinding).
     """
 
     def __init__(
@@ -95,13 +92,14 @@ class Gate:
         self._key_digest = None if api_key is None else _digest(api_key.encode())
         self._allowed_hosts = None if allowed_hosts is None else frozenset(host.lower() for host in allowed_hosts)
         self._in_flight = 0
+        self._held_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         begin = time.perf_counter()
-        endpoint = PATHS.get(scope["path"], "other")
+        endpoint = _endpoint(scope)
         status = 0
 
         async def send_counted(message: Message) -> None:
@@ -110,7 +108,7 @@ class Gate:
                 status = message["status"]
                 seconds = time.perf_counter() - begin
                 timing = (b"server-timing", b"app;dur=%.3f" % (seconds * 1e3))
-                message = {**message, "headers": [*message.get("headers", ()), *_SAFETY, timing]}
+                message = {**message, "headers": [*message.get("headers", ()), *SAFETY_HEADERS, timing]}
             await send(message)
 
         try:
@@ -118,11 +116,11 @@ class Gate:
         except RefusedError as refused:
             await _send_error(send_counted, refused)
         except Exception:
-            # Here rather than in the framework, so that this answer is counted and has its headers like any other.
+            # Handled here rather than in the framework: this answer is counted and gets its headers like any other.
             _logger.exception("%s %s failed", scope["method"], scope["path"])
             if status:
                 raise  # half an answer was sent: the server must end the connection
-            await _send_error(send_counted, RefusedError(500, "the service made a mistake; its log says more"))
+            await _send_error(send_counted, RefusedError(500, "internal error; see the server log"))
         finally:
             self._board.add_request(endpoint, status, time.perf_counter() - begin)
 
@@ -133,16 +131,72 @@ class Gate:
         if endpoint in _NOT_QUEUED:
             await self._app(scope, receive, send)
             return
-        if self._in_flight >= self._limits.n_threads + self._limits.queue_size:
-            raise RefusedError(503, "the service is busy; try again in a second", [(b"retry-after", b"1")])
-        self._in_flight += 1
-        self._board.set_in_flight(self._in_flight)
+        self._check_queue()
+        body = _Body()
         try:
-            body = await self._read_body(headers, receive)
-            await self._app(scope, _replay(body, receive), send)
+            await self._read_body(headers, receive, body)
+            self._check_queue()  # a place is taken only now: slow senders hold none
+            await self._run(scope, body.take(), receive, send)
         finally:
-            self._in_flight -= 1
-            self._board.set_in_flight(self._in_flight)
+            self._held_bytes -= body.n_bytes
+
+    def _check_queue(self) -> None:
+        if self._in_flight >= self._limits.n_threads + self._limits.queue_size:
+            raise _busy()
+
+    async def _run(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Run the application for a limited time, or until the client leaves.
+
+        A thread cannot be stopped: a request that is late keeps its place until its thread is done, but its client is
+        answered in time. A request that still waits for a thread is cancelled.
+        """
+        is_over = is_started = False
+        # Cancelling this scope ends the wait for a thread, but not the wait for a thread that works.
+        cancellable = anyio.CancelScope()
+
+        async def send_in_time(message: Message) -> None:
+            nonlocal is_started
+            if not is_over:
+                is_started = True
+                await send(message)
+
+        async def run() -> None:
+            with cancellable:
+                await self._app(scope, _replay(body, receive), send_in_time)
+
+        self._count_in_flight(+1)
+        task = asyncio.create_task(run())
+        task.add_done_callback(self._leave)
+        awaited = {task}
+        if self._in_flight > self._limits.n_threads:  # it has to wait: notice when its client leaves
+            awaited.add(asyncio.create_task(_disconnected(receive)))
+        try:
+            done, _ = await asyncio.wait(
+                awaited, timeout=self._limits.work_timeout_seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        finally:
+            for other in awaited - {task}:
+                other.cancel()
+        if task in done:
+            task.result()
+            return
+        is_over = True
+        cancellable.cancel()
+        if not done and not is_started:
+            seconds = self._limits.work_timeout_seconds
+            raise RefusedError(503, f"the request was not finished within {seconds:g} seconds; send less text")
+
+    def _leave(self, task: asyncio.Task[None]) -> None:
+        self._count_in_flight(-1)
+        if not task.cancelled():
+            task.exception()  # marks it as seen: a late one is not reported again
+
+    def _count_in_flight(self, change: int) -> None:
+        self._in_flight += change
+        self._board.set_in_flight(self._in_flight)
 
     def _check_host(self, headers: dict[bytes, bytes]) -> None:
         if self._allowed_hosts is None:
@@ -159,36 +213,63 @@ class Gate:
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() == b"bearer":
             given = token.strip()
-        # Digests have one length, and their comparison takes one time, whatever was sent.
+        # Digests have equal lengths, so the comparison takes the same time whatever was sent.
         if not hmac.compare_digest(_digest(given), self._key_digest):
             raise RefusedError(401, "this service needs an API key", [(b"www-authenticate", b"Bearer")])
 
-    async def _read_body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+    async def _read_body(self, headers: dict[bytes, bytes], receive: Receive, body: _Body) -> None:
         max_bytes = self._limits.max_request_bytes
         declared = headers.get(b"content-length", b"0")
-        if declared.isdigit() and len(declared) < 20 and int(declared) > max_bytes:
+        if declared.isdigit() and (len(declared) > 19 or int(declared) > max_bytes):
             raise _too_large(max_bytes)
-        parts: list[bytes] = []
-        n_bytes = 0
         try:
             async with asyncio.timeout(self._limits.body_timeout_seconds):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise RefusedError(400, "the connection ended within the request")
-                    parts.append(message.get("body", b""))
-                    n_bytes += len(parts[-1])
-                    if n_bytes > max_bytes:
+                    part = message.get("body", b"")
+                    body.parts.append(part)
+                    body.n_bytes += len(part)
+                    self._held_bytes += len(part)
+                    if body.n_bytes > max_bytes:
                         raise _too_large(max_bytes)
+                    if self._held_bytes > max_bytes * _MAX_HELD_BODIES:
+                        raise _busy()
                     if not message.get("more_body", False):
-                        return b"".join(parts)
+                        return
         except TimeoutError:
-            raise RefusedError(408, "the request took too long to arrive", [(b"connection", b"close")]) from None
+            raise RefusedError(
+                408, "the body of the request took too long to arrive", [(b"connection", b"close")]
+            ) from None
+
+
+@dataclass
+class _Body:
+    """The parts of a body, and their size in bytes."""
+
+    parts: list[bytes] = field(default_factory=list)
+    n_bytes: int = 0
+
+    def take(self) -> bytes:
+        """Return the whole body and drop the parts."""
+        parts, self.parts = self.parts, []
+        return b"".join(parts)
+
+
+def _endpoint(scope: Scope) -> str:
+    """Name the endpoint for counters and rules; the path is relative to where the application is mounted."""
+    path = scope["path"].removeprefix(scope.get("root_path", ""))
+    return PATHS.get(path, "annif" if path.startswith("/v1/projects") else "other")
+
+
+def _busy() -> RefusedError:
+    return RefusedError(503, "the service is busy; try again in a second", [(b"retry-after", b"1")])
 
 
 def _too_large(max_bytes: int) -> RefusedError:
-    # The rest of the body is not read, so the connection cannot be used again.
-    return RefusedError(413, f"a request may have at most {max_bytes:,} bytes", [(b"connection", b"close")])
+    # The connection stays open: the server discards the rest of the body, and the client can read this answer.
+    return RefusedError(413, f"a request may have at most {max_bytes:,} bytes")
 
 
 def _digest(key: bytes) -> bytes:
@@ -196,7 +277,7 @@ def _digest(key: bytes) -> bytes:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Give the application the body that was read, then whatever the connection says next."""
+    """Pass the body that was read to the application, then what the connection sends next."""
     is_given = False
 
     async def receive_again() -> Message:
@@ -207,6 +288,12 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return receive_again
+
+
+async def _disconnected(receive: Receive) -> None:
+    """Return when the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _send_error(send: Send, refused: RefusedError) -> None:

@@ -1,4 +1,4 @@
-"""What goes over the wire. The bounds of the requests come from the service's limits and are part of the schema."""
+"""Requests and answers. The bounds of the requests come from the service's limits and are part of the schema."""
 
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -20,14 +20,14 @@ class _Request(BaseModel):
 
 
 class _Choice(_Request):
-    top_k: int = Field(5, description="At most this many labels a text.")
+    top_k: int = Field(5, description="At most this many labels per text.")
     threshold: Threshold | None = Field(
         None,
         description='Only labels whose probability (or score, when the model is not calibrated) reaches this; "auto" '
         "takes the thresholds that were chosen in calibration.",
     )
     include: LabelNames | None = Field(None, description="Rank only these labels.")
-    exclude: LabelNames | None = Field(None, description="Never answer with these labels.")
+    exclude: LabelNames | None = Field(None, description="Leave these labels out.")
 
     def filters(self) -> dict[str, Any]:
         """The arguments of Tagger.tag besides the texts."""
@@ -47,7 +47,7 @@ class TagBatchRequest(_Choice):
 
 
 class ExplainRequest(_Request):
-    """A text and the label to explain; any label of the model will do, not only those proposed."""
+    """A text and the label to explain: any label of the model, proposed or not."""
 
     text: str
     label: LabelName
@@ -78,17 +78,18 @@ class Word(BaseModel):
 
     word: str
     contribution: float
-    spans: list[tuple[int, int]] = Field(description="Where it stands in the text: begin and end, in characters.")
+    spans: list[tuple[int, int]] = Field(description="Where it occurs in the text: begin and end, in characters.")
 
 
 class ExplainResponse(BaseModel):
-    """Why a label got its score; when `exact`, the contributions and the bias add up to it."""
+    """Why a label got its score; bias, contributions and rest add up to it."""
 
     label: str
     score: float
     bias: float
-    exact: bool
-    words: list[Word]
+    exact: bool = Field(description="Whether contributions are the terms of the score itself, not estimates.")
+    words: list[Word] = Field(description="The words with the largest contributions, largest first.")
+    rest: float = Field(description="Sum of the contributions of words that are not listed.")
 
 
 class LabelsResponse(BaseModel):
@@ -110,22 +111,36 @@ class ModelResponse(BaseModel):
     card: dict[str, Any]
 
 
+class ModelEntry(BaseModel):
+    """One model of the service; its endpoints are below `path`."""
+
+    name: str
+    version: str
+    path: str
+
+
+class ModelsResponse(BaseModel):
+    """The models of the service; the first is also at the root."""
+
+    models: list[ModelEntry]
+
+
 class HealthResponse(BaseModel):
-    """Whether the service answers."""
+    """The state of the service."""
 
     status: Literal["ok"]
     version: str
-    last_reload_error: str | None = Field(description="Why the newest model could not be loaded, if so.")
+    last_reload_error: str | None = Field(description="Why the newest model could not be loaded.")
 
 
 class ErrorResponse(BaseModel):
-    """What went wrong, in words."""
+    """What went wrong."""
 
     error: str
 
 
 class Requests(NamedTuple):
-    """The request models of one service, with its bounds."""
+    """The request models of one service."""
 
     tag: type[TagRequest]
     tag_batch: type[TagBatchRequest]
@@ -133,7 +148,7 @@ class Requests(NamedTuple):
 
 
 def bounded_requests(limits: Limits) -> Requests:
-    """Derive the request models that state and check the limits of this service."""
+    """Derive request models that declare and check the limits of this service."""
     text = Annotated[str, Field(max_length=limits.max_text_chars)]
     texts = Annotated[list[text], Field(max_length=limits.max_batch)]
     top_k: Any = (Annotated[int, Field(ge=1, le=limits.max_top_k)], min(5, limits.max_top_k))

@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import functools
 import gc
 import ipaddress
 import logging
+import math
 import os
 import select
 import signal
 import socket
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from types import FrameType
+from typing import Any, NoReturn, cast
 
 import uvicorn
 
-from longtail.serve.app import create_app
 from longtail.serve.board import Board
+from longtail.serve.connections import LimitedProtocol
 from longtail.serve.limits import Limits
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
+from longtail.serve.several import ModelSettings, Service
 
 _logger = logging.getLogger("longtail.serve")
 _BACKLOG = 1024
-# A worker takes at most this many waiting connections in one go, so that a burst spreads over the workers.
+# A worker accepts at most this many waiting connections at a time, so that a burst spreads over the workers.
 _ACCEPTS_AT_ONCE = 4
+_TICKS_PER_SWEEP = 5  # of uvicorn's main loop, a tenth of a second each
 _MAX_EARLY_DEATHS = 5
 _EARLY_SECONDS = 1.0
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 def serve(
-    model: Path,
+    models: Path | Mapping[str, ModelSettings],
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
@@ -42,31 +46,48 @@ def serve(
     limits: Limits | None = None,
     api_key: str | None = None,
     allowed_hosts: Iterable[str] = (),
+    verify: bool = False,
     on_ready: Callable[[str], None] = lambda url: None,
 ) -> int:
-    """Serve a model until SIGTERM or Ctrl-C; SIGHUP reloads it. Returns the exit code.
+    """Serve one model or several until SIGTERM or Ctrl-C; SIGHUP reloads them. Return the exit code.
 
-    The model is loaded once and the workers are forked from this process: they share its mapped arrays, and also its
-    other memory as long as they do not write to it.
+    Models are loaded once and the workers are forked from this process: they share its mapped arrays, and other memory
+    as long as they do not write to it. `limits` hold for connections, and for the requests of a model given by its
+    path; so does `api_key`.
     """
     limits = limits or Limits()
-    board = Board(n_workers)
+    if isinstance(models, Path):
+        models = {"model": ModelSettings(source=models, limits=limits, api_key=api_key)}
+    boards = {name: Board(n_workers) for name in models}
     names = _host_names(host, allowed_hosts)
-    with _listen(host, port) as listener:  # first: clients that come while the model is loaded wait and are served
-        app = create_app(model, limits=limits, api_key=api_key, allowed_hosts=names, board=board)
-        config = _make_config(app, limits)
+    with _listen(host, port) as listener:  # first: clients that connect while the model is loaded wait
+        app = Service(models, allowed_hosts=names, boards=boards, verify=verify)
+        config = _make_config(app, limits, next(iter(boards.values())))
         url = _url(host, listener.getsockname()[1])
         if n_workers == 1 or not hasattr(os, "fork"):
-            board.become_worker(0)
+            _become_worker(boards.values(), 0)
             if hasattr(signal, "SIGHUP"):
-                signal.signal(signal.SIGHUP, lambda *_: board.call_reload())
-            _run_server(config, listener, on_started=lambda: on_ready(url))
+                signal.signal(signal.SIGHUP, lambda *_: _call_reload(boards.values()))
+            _freeze_memory()
+            _run_server(config, listener, limits, on_started=lambda: on_ready(url))
             return 0
-        return _Supervisor(config, listener, board, n_workers).run(on_started=lambda: on_ready(url))
+        return _Supervisor(config, listener, limits, list(boards.values()), n_workers).run(
+            on_started=lambda: on_ready(url)
+        )
+
+
+def _become_worker(boards: Iterable[Board], worker_id: int) -> None:
+    for board in boards:
+        board.become_worker(worker_id)
+
+
+def _call_reload(boards: Iterable[Board]) -> None:
+    for board in boards:
+        board.call_reload()
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach a service bound to `host`."""
+    """Return whether only this machine can reach a service bound to `host`."""
     if host == "localhost":
         return True
     try:
@@ -95,42 +116,94 @@ def _url(host: str, port: int) -> str:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, with a word when it is ready."""
+    """uvicorn that reports when it is ready, enforces the connections' deadlines, and always stops in time."""
 
-    def __init__(self, config: uvicorn.Config, listener: socket.socket, on_started: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, listener: socket.socket, limits: Limits, on_started: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._listener = listener
         self._on_started = on_started
+        self.stop_watch = _StopWatch(limits.stop_timeout_seconds)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # uvicorn has set the queue to the number of connections to take at once; the kernel may queue more.
+        # uvicorn has set the backlog to the number of connections to accept at once; the kernel may queue more.
         self._listener.listen(_BACKLOG)
         if self.started:
             self._on_started()
 
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS_PER_SWEEP == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, LimitedProtocol):
+                    connection.expire(now)
+        return await super().on_tick(counter)
 
-def _make_config(app: FastAPI, limits: Limits) -> uvicorn.Config:
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            self.stop_watch.start()
+        super().handle_exit(sig, frame)
+
+
+class _StopWatch:
+    """End this process some time after `start`, even if threads still run: Python would wait for them for ever."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def start(self) -> None:
+        self._timer.start()
+        if hasattr(signal, "setitimer"):
+            # The kernel's own timer, in case native code keeps all Python threads from running.
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, self._seconds + 1)
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _end(self) -> None:
+        _logger.warning("requests were still running after %g seconds; stopping without them", self._seconds)
+        os._exit(0)
+
+
+def _make_config(app: Service, limits: Limits, board: Board) -> uvicorn.Config:
     config = uvicorn.Config(
-        app,
+        cast(Any, app),
+        http=cast(Any, functools.partial(LimitedProtocol, limits=limits, board=board)),
         access_log=False,
         log_config=None,
+        log_level="error",  # clients' mistakes are answered and counted, not logged
         server_header=False,
         date_header=False,
         proxy_headers=False,
         ws="none",
         backlog=_ACCEPTS_AT_ONCE,
-        timeout_graceful_shutdown=max(1, round(limits.stop_timeout_seconds)),
+        timeout_graceful_shutdown=max(1, math.ceil(limits.stop_timeout_seconds * 0.9)),
     )
-    config.load()  # imports the protocols now: before the workers are forked, which then share them
+    config.load()  # imports what is needed before the workers are forked, so that they share it
     return config
 
 
-def _run_server(config: uvicorn.Config, listener: socket.socket, on_started: Callable[[], None]) -> None:
-    # uvicorn stops in good order and then repeats the signal for whoever handled it before: that is us, and it is done.
+def _run_server(
+    config: uvicorn.Config, listener: socket.socket, limits: Limits, on_started: Callable[[], None]
+) -> None:
+    # After a graceful stop uvicorn raises the signal again, for the handler that was installed before.
     signal.signal(signal.SIGTERM, _exit)
-    with contextlib.suppress(KeyboardInterrupt, SystemExit):
-        _Server(config, listener, on_started).run(sockets=[listener])
+    server = _Server(config, listener, limits, on_started)
+    threads = set(threading.enumerate())
+    try:
+        with contextlib.suppress(KeyboardInterrupt, SystemExit):
+            server.run(sockets=[listener])
+    finally:
+        # Python waits for threads when it exits: the watch must go on if one still works.
+        if all(thread.daemon for thread in set(threading.enumerate()) - threads):
+            server.stop_watch.cancel()
 
 
 def _exit(*_: object) -> NoReturn:
@@ -140,33 +213,37 @@ def _exit(*_: object) -> NoReturn:
 class _Supervisor:
     """Keep `n_workers` processes running; pass signals on to them."""
 
-    def __init__(self, config: uvicorn.Config, listener: socket.socket, board: Board, n_workers: int) -> None:
+    def __init__(
+        self, config: uvicorn.Config, listener: socket.socket, limits: Limits, boards: list[Board], n_workers: int
+    ) -> None:
         self._config = config
         self._listener = listener
-        self._board = board
+        self._limits = limits
+        self._boards = boards
         self._n_workers = n_workers
         self._worker_ids: dict[int, int] = {}  # by process id
         self._started_at: dict[int, float] = {}
         self._n_early_deaths = 0
         self._is_stopping = False
-        # Workers read this pipe; it ends when the supervisor does, however it dies, and then they stop too.
+        self._give_up_at = math.inf
+        # Workers read this pipe. It is closed when the supervisor ends, however it dies, and then they stop too.
         self._life, self._death = os.pipe()
         self._ready, self._report_ready = os.pipe()
 
     def run(self, on_started: Callable[[], None] | None) -> int:
         signals = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-        # Blocked and waited for: no handler runs at a bad moment, and none is lost.
+        # Signals are blocked and waited for, so that no handler interrupts anything and none is lost.
         old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         try:
-            gc.collect()
-            gc.freeze()  # keeps the collector from writing to the pages that the workers share
+            _freeze_memory()
             for worker_id in range(self._n_workers):
                 self._start(worker_id, old_mask)
-            while self._worker_ids:
+            while self._worker_ids and time.monotonic() < self._give_up_at:
                 if on_started and select.select([self._ready], [], [], 0)[0]:
                     on_started()
                     on_started = None
-                received = signal.sigtimedwait(signals, 0.01 if on_started else 3600)
+                seconds = max(0.0, min(3600.0, self._give_up_at - time.monotonic()))
+                received = signal.sigtimedwait(signals, 0.01 if on_started else seconds)
                 if received:
                     self._handle(received.si_signo, old_mask)
             return 0 if self._is_stopping else 1
@@ -177,11 +254,13 @@ class _Supervisor:
 
     def _handle(self, signal_number: int, mask: set[int]) -> None:
         if signal_number == signal.SIGHUP:
-            self._board.call_reload()
+            _call_reload(self._boards)
         elif signal_number == signal.SIGCHLD:
-            self._bury_and_replace(mask)
+            self._reap_and_replace(mask)
         else:
             self._is_stopping = True
+            # Workers end by themselves in time; half a second later they are killed.
+            self._give_up_at = min(self._give_up_at, time.monotonic() + self._limits.stop_timeout_seconds + 0.5)
             self._send(signal.SIGTERM)
 
     def _start(self, worker_id: int, mask: set[int]) -> None:
@@ -195,23 +274,23 @@ class _Supervisor:
         code = 1
         try:
             os.close(self._death)
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor tells by the board
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor asks for reloads through the board
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            self._board.become_worker(worker_id)
+            _become_worker(self._boards, worker_id)
             _stop_when_orphaned(self._life)
-            _run_server(self._config, self._listener, on_started=self._tell_ready)
+            _run_server(self._config, self._listener, self._limits, on_started=self._report)
             code = 0
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 1
         except BaseException:
             _logger.exception("worker %d failed", worker_id)
         finally:
-            os._exit(code)  # nothing of the supervisor's own clean-up belongs here
+            os._exit(code)  # skips the supervisor's clean-up, which this process inherited
 
-    def _tell_ready(self) -> None:
+    def _report(self) -> None:
         os.write(self._report_ready, b"r")
 
-    def _bury_and_replace(self, mask: set[int]) -> None:
+    def _reap_and_replace(self, mask: set[int]) -> None:
         while self._worker_ids:
             process_id, status = os.waitpid(-1, os.WNOHANG)
             if process_id == 0:
@@ -220,12 +299,12 @@ class _Supervisor:
             is_early = time.monotonic() - self._started_at.pop(process_id) < _EARLY_SECONDS
             if self._is_stopping:
                 continue
-            _logger.warning("worker %d ended (%s)", worker_id, os.waitstatus_to_exitcode(status))
+            _logger.warning("worker %d ended with status %d", worker_id, os.waitstatus_to_exitcode(status))
             self._n_early_deaths = self._n_early_deaths + 1 if is_early else 0
             if self._n_early_deaths < _MAX_EARLY_DEATHS:
                 self._start(worker_id, mask)
             else:
-                _logger.error("workers end as soon as they start; giving up")
+                _logger.error("workers exit as soon as they start; giving up")
                 self._send(signal.SIGTERM)
 
     def _send(self, signal_number: int) -> None:
@@ -242,9 +321,14 @@ class _Supervisor:
             os.close(end)
 
 
+def _freeze_memory() -> None:
+    """Take what is loaded out of garbage collection: collections get shorter, and workers go on sharing its pages."""
+    gc.collect()
+    gc.freeze()
+
+
 def _stop_when_orphaned(life: int) -> None:
-    """End this worker in good order when the supervisor is gone."""
-    import threading
+    """Stop this worker when the supervisor is gone."""
 
     def wait() -> None:
         select.select([life], [], [])

@@ -1,4 +1,4 @@
-"""Why this label? What each word of a text adds to a label's score."""
+"""Explanations: what each word of a text adds to the score of a label."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ from numpy.typing import NDArray
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._matrices import Matrix, csr_from_parts
-from longtail.tagging.vectorizer import Spans, TextVectorizer
+from longtail.tagging.spans import Spans
+from longtail.tagging.vectorizer import TextVectorizer
 
-# How deep a ranking is searched for a label whose estimator cannot tell its score otherwise.
+# Depth of the ranking in which a label's score is looked up when the estimator offers no other way.
 _SEARCH_TOP_K = 4096
+# Each feature that is left out costs one prediction; the cap keeps the cost of long texts linear in their length.
+_MAX_LEFT_OUT = 256
+# Rows that lack one feature are predicted in blocks of at most this many entries.
+_BLOCK_ENTRIES = 1 << 20
 
 
 class WordContribution(NamedTuple):
-    """What one word (or n-gram) adds to the score, and where it stands: (begin, end) in characters of the text."""
+    """What one word (or n-gram) adds to the score, and where it occurs: (begin, end) in characters of the text."""
 
     word: str
     contribution: float
@@ -36,7 +41,8 @@ class Explanation:
     score : float
     bias : float, what the score would be without any word
     exact : bool, whether contributions are the terms of the score itself, not shares of it or estimates
-    words : list of WordContribution, those that matter most first; words that do not matter are left out
+    words : list of WordContribution, largest absolute contribution first; words that add nothing are left out
+    rest : float, the sum of the contributions that are not listed in `words` because of `max_words`
     """
 
     label: str
@@ -44,48 +50,69 @@ class Explanation:
     bias: float
     exact: bool
     words: list[WordContribution] = field(repr=False)
+    rest: float = 0.0
 
 
 def explain_text(
-    estimator: XMCClassifier, vectorizer: TextVectorizer, text: str, label: str, label_id: int
+    estimator: XMCClassifier,
+    vectorizer: TextVectorizer,
+    text: str,
+    label: str,
+    label_id: int,
+    *,
+    max_words: int | None = None,
 ) -> Explanation:
-    """Explain the score of one label of one text."""
-    row = vectorizer.transform([text])
-    found = contributions_of(estimator, row, label_id)
+    """Explain the score of one label of one text; list at most `max_words` words."""
+    found = contributions_of(estimator, vectorizer.transform([text]), label_id)
     order = np.lexsort((found.feature_ids, -np.abs(found.values)))
     order = order[found.values[order] != 0]
-    spans = vectorizer.locate(text, found.feature_ids[order].tolist())
+    rest = 0.0 if max_words is None else float(found.values[order[max_words:]].sum(dtype=np.float64))
+    order = order[:max_words]
+    feature_ids = found.feature_ids[order].tolist()
+    spans = vectorizer.locate(text, feature_ids)
     words = [
-        WordContribution(vectorizer.feature_name(feature_id), value, spans[feature_id])
-        for feature_id, value in zip(found.feature_ids[order].tolist(), found.values[order].tolist(), strict=True)
+        WordContribution(name, value, spans[feature_id])
+        for name, value, feature_id in zip(
+            vectorizer.feature_names(feature_ids), found.values[order].tolist(), feature_ids, strict=True
+        )
     ]
-    return Explanation(label, found.score, found.bias, found.exact, words)
+    return Explanation(label, found.score, found.bias, found.exact, words, rest)
 
 
 def contributions_of(estimator: XMCClassifier, row: Matrix, label_id: int) -> Contributions:
-    """Ask the estimator; if it cannot tell, see how the score changes when each feature is left out."""
+    """Ask the estimator; if it offers no explanation, measure how the score changes without each feature."""
     fitted = estimator._whole()
     found = estimator._contributions(fitted, estimator._prepared(fitted.facts, row), label_id)
     return found if found is not None else _leave_each_out(estimator, sp.csr_array(row), label_id)
 
 
 def _leave_each_out(estimator: XMCClassifier, row: sp.csr_array, label_id: int) -> Contributions:
-    n_used = row.nnz
+    """Predict again without each of the features with the largest values; what the score loses is their share."""
     score, bias = _scores_of(estimator, sp.vstack([row, row * 0]), label_id).tolist()
-    if n_used == 0:
-        return Contributions(row.indices, np.zeros(0), bias, score, exact=False)
-    everything_but = ~np.eye(n_used, dtype=bool)
-    indptr = np.arange(n_used + 1, dtype=np.int64) * (n_used - 1)
-    indices = np.broadcast_to(row.indices, (n_used, n_used))[everything_but].astype(np.int32)
-    values = np.broadcast_to(row.data, (n_used, n_used))[everything_but].astype(np.float32)
-    without = _scores_of(estimator, csr_from_parts(values, indices, indptr, (n_used, row.shape[1])), label_id)
-    return Contributions(row.indices, score - without, bias, score, exact=False)
+    largest = np.argsort(-np.abs(row.data), kind="stable")[:_MAX_LEFT_OUT]
+    step = max(1, _BLOCK_ENTRIES // max(1, row.nnz))
+    blocks = [largest[first : first + step] for first in range(0, len(largest), step)]
+    values = np.zeros(row.nnz)
+    for left_out in blocks:
+        values[left_out] = score - _scores_of(estimator, _rows_without(row, left_out), label_id)
+    return Contributions(row.indices, values, bias, score, exact=False)
+
+
+def _rows_without(row: sp.csr_array, left_out: NDArray[np.int64]) -> sp.csr_array:
+    """Repeat a row; the i-th copy lacks the i-th of the given entries."""
+    n_rows, n_kept = len(left_out), row.nnz - 1
+    is_kept = np.ones((n_rows, row.nnz), dtype=bool)
+    is_kept[np.arange(n_rows), left_out] = False
+    indices = np.broadcast_to(row.indices, is_kept.shape)[is_kept].astype(np.int32)
+    values = np.broadcast_to(row.data, is_kept.shape)[is_kept].astype(np.float32)
+    indptr = np.arange(n_rows + 1, dtype=np.int64) * n_kept
+    return csr_from_parts(values, indices, indptr, (n_rows, row.shape[1]))
 
 
 def _scores_of(
     estimator: XMCClassifier, X: sp.csr_array, label_id: int
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the score of one label for each row; 0 where it is not among the best few thousand."""
+    """Return the score of one label for each row; 0 where it is not among the first `_SEARCH_TOP_K` labels."""
     label_ids, scores = estimator.predict_top_k(X, min(estimator.n_labels_, _SEARCH_TOP_K))
     found: NDArray[np.float64] = np.where(label_ids == label_id, scores, 0).sum(axis=1, dtype=np.float64)
     return found

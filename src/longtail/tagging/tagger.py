@@ -267,20 +267,28 @@ class Tagger(Estimator):
         self._put(replace(state, metrics={name: float(value) for name, value in found.items()}))
         return found
 
-    def explain(self, text: str, label: str) -> Explanation:
-        """Tell what each word of a text adds to the score of a label.
+    def explain(self, text: str, label: str, *, max_words: int | None = None) -> Explanation:
+        """Return what each word of a text adds to the score of a label.
 
         Exact for DiSMEC: bias and contributions add up to the score. For trees the words that turn the paths, for
         GBDT-SPARSE the words behind the projected features; for other estimators, how the score falls when a word is
         left out.
+
+        Parameters
+        ----------
+        text : str
+        label : str
+        max_words : int or None, default None
+            List only this many words, those with the largest contributions; `rest` is the sum of the others.
         """
+        check_value("Tagger", "max_words", max_words, (Int(1), Nothing()))
         state = self._whole()
         if state.vectorizer is None:
             raise ValueError("Tagger: explain needs words, but this tagger was fitted on vectors")
         if not isinstance(text, str):
             raise TypeError(f"Tagger: text must be a str, got {text!r}")
         label_id = state.ids_of("label", [label])[0]
-        return explain_text(state.estimator, state.vectorizer, text, label, label_id)
+        return explain_text(state.estimator, state.vectorizer, text, label, label_id, max_words=max_words)
 
     def search_labels(self, query: str, limit: int = 20) -> list[str]:
         """Find labels by a part of their name; those that begin with it first, frequent ones first."""

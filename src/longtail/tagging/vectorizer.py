@@ -17,12 +17,10 @@ from longtail._array_files import ArraySpec
 from longtail._matrices import csr_from_parts
 from longtail._rules import Bool, Choice, Int, Nothing, Real, Rule, check_params
 from longtail._threads import resolve_n_jobs
-
-Spans = list[tuple[int, int]]
+from longtail.tagging.spans import Spans, locate_characters, locate_words, lowered_with_origin
 
 # Nothing beyond is a letter, a digit or a blank in any version of Unicode.
 _END_OF_CLASSES = 0x40000
-_WORD = re.compile(r"\w\w+")
 # Starting a second thread takes longer than vectorising this many texts.
 _TEXTS_PER_THREAD = 64
 
@@ -166,24 +164,37 @@ class TextVectorizer:
 
     def feature_name(self, feature_id: int) -> str:
         """Return the word, words or characters that a column stands for."""
-        begin = int(self.feature_ends_[feature_id - 1]) if feature_id else 0
-        return self.feature_bytes_[begin : int(self.feature_ends_[feature_id])].tobytes().decode()
+        return self.feature_names([feature_id])[0]
+
+    def feature_names(self, feature_ids: Iterable[int]) -> list[str]:
+        """Return what each of these columns stands for."""
+        ids = np.fromiter(feature_ids, np.int64)
+        begins = np.where(ids > 0, self.feature_ends_[np.maximum(ids - 1, 0)], 0).tolist()
+        content = self.feature_bytes_.data
+        edges = zip(begins, self.feature_ends_[ids].tolist(), strict=True)
+        return [str(content[begin:end], "utf-8") for begin, end in edges]
 
     def locate(self, text: str, feature_ids: Iterable[int]) -> dict[int, Spans]:
-        """Find where features lie in a text: (begin, end) in characters of the text as it was given."""
-        lowered, origin = _lowered_with_origin(text) if self.lowercase else (text, range(len(text) + 1))
-        stops = set(self.stop_words_)
-        words = [match.span() for match in _WORD.finditer(lowered) if match.group() not in stops]
-        pieces = [match.span() for match in re.finditer(r"\S+", lowered)]
-        located: dict[int, Spans] = {}
-        for feature_id in feature_ids:
-            name = self.feature_name(int(feature_id))
-            if feature_id < self.n_words_:
-                found = _word_spans(lowered, words, name)
-            else:
-                found = _character_spans(lowered, pieces, name)
-            located[int(feature_id)] = [(origin[begin], origin[end]) for begin, end in found]
-        return located
+        """Find where features occur in a text: (begin, end) in characters of the text as it was given.
+
+        The time is linear in the length of the text plus the number of features.
+        """
+        ids = [int(feature_id) for feature_id in feature_ids]
+        located: dict[int, Spans] = {feature_id: [] for feature_id in ids}
+        words: dict[str, Spans] = {}
+        grams: dict[str, Spans] = {}
+        for feature_id, name in zip(ids, self.feature_names(ids), strict=True):
+            (words if feature_id < self.n_words_ else grams)[name] = located[feature_id]
+        lowered, origin = lowered_with_origin(text) if self.lowercase else (text, None)
+        if words:
+            locate_words(lowered, frozenset(self.stop_words_), words)
+        if grams:
+            locate_characters(lowered, grams)
+        if origin is None:
+            return located
+        return {
+            feature_id: [(origin[begin], origin[end]) for begin, end in spans] for feature_id, spans in located.items()
+        }
 
     def params(self) -> dict[str, Any]:
         """Return the parameters by name."""
@@ -295,33 +306,3 @@ def _has_surrogate(text: str) -> bool:
     except UnicodeEncodeError:
         return True
     return False
-
-
-def _lowered_with_origin(text: str) -> tuple[str, list[int] | range]:
-    """Lower a text; also return where each character of the result comes from: a few become two ("İ")."""
-    lowered = text.lower()
-    if len(lowered) == len(text):
-        return lowered, range(len(text) + 1)
-    origin = [at for at, character in enumerate(text) for _ in character.lower()]
-    return lowered, [*origin, len(text)]
-
-
-def _word_spans(text: str, words: Spans, name: str) -> Spans:
-    parts = name.split(" ")
-    last = len(words) - len(parts)
-    return [
-        (words[first][0], words[first + len(parts) - 1][1])
-        for first in range(last + 1)
-        if all(text[slice(*words[first + i])] == part for i, part in enumerate(parts))
-    ]
-
-
-def _character_spans(text: str, pieces: Spans, name: str) -> Spans:
-    found: Spans = []
-    for begin, end in pieces:
-        padded = f" {text[begin:end]} "
-        at = padded.find(name)
-        while at >= 0:
-            found.append((max(begin + at - 1, begin), min(begin + at - 1 + len(name), end)))
-            at = padded.find(name, at + 1)
-    return found

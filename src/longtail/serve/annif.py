@@ -1,0 +1,154 @@
+"""The part of Annif's REST API that its `http` backend and other clients use: projects and suggestions.
+
+Annif's scores lie in [0, 1]: probabilities of a calibrated model, else the logistic function of the score.
+"""
+
+import math
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl
+
+from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from longtail.serve.board import Board
+from longtail.serve.limits import Limits
+from longtail.serve.model import ServedModel
+
+PREFIX = "/v1/projects"
+_FORM = "application/x-www-form-urlencoded"
+_DEFAULT_LIMIT = 10
+
+
+class Backend(BaseModel):
+    """How a project works."""
+
+    backend_id: Literal["longtail"]
+
+
+class Project(BaseModel):
+    """A model, described as Annif describes a project."""
+
+    project_id: str
+    name: str
+    language: str | None
+    backend: Backend
+    is_trained: bool
+    modification_time: str | None
+
+
+class Projects(BaseModel):
+    """All models of the service."""
+
+    projects: list[Project]
+
+
+class Suggestion(BaseModel):
+    """One proposed label; `uri` is the label's name."""
+
+    uri: str
+    label: str
+    notation: str | None = None
+    score: float = Field(ge=0, le=1)
+
+
+class Suggestions(BaseModel):
+    """The labels of one text, best first."""
+
+    results: list[Suggestion]
+
+
+class SuggestForm(BaseModel):
+    """The fields of a form; others that Annif knows are accepted and have no effect."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    text: str
+    limit: int = _DEFAULT_LIMIT
+    threshold: float = 0.0
+
+
+def describe(name: str, served: ServedModel) -> Project:
+    """Describe a model as a project."""
+    changed_at = served.changed_at
+    return Project(
+        project_id=name,
+        name=name,
+        language=None,
+        backend=Backend(backend_id="longtail"),
+        is_trained=True,
+        modification_time=None if changed_at is None else datetime.fromtimestamp(changed_at, UTC).isoformat(),
+    )
+
+
+def add_annif(app: FastAPI, name: str, served: ServedModel, limits: Limits, board: Board) -> None:
+    """Add the routes of one model."""
+    path = f"{PREFIX}/{name}"
+
+    async def read_form(request: Request) -> SuggestForm:
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+            raise HTTPException(422, f"the body must be a form, sent with Content-Type: {_FORM}")
+        return _parse_form(await request.body(), limits)
+
+    @app.get(path)
+    async def project() -> Project:
+        """Describe the model."""
+        return describe(name, served)
+
+    @app.post(f"{path}/suggest", response_model=Suggestions, openapi_extra=_form_schema(limits))
+    def suggest(form: Annotated[SuggestForm, Depends(read_form)]) -> Response:
+        """Propose labels for one text."""
+        snapshot = served.current
+        tags = snapshot.tagger.tag([form.text], top_k=form.limit)[0]
+        board.add_texts(1)
+        results = [
+            Suggestion(uri=tag.label, label=tag.label, score=score)
+            for tag in tags
+            if (score := _unit_score(tag.score, tag.proba)) >= form.threshold and score > 0
+        ]
+        headers = {"Model-Version": snapshot.version}
+        content = Suggestions(results=results).model_dump_json()
+        return Response(content, media_type="application/json", headers=headers)
+
+
+def _parse_form(body: bytes, limits: Limits) -> SuggestForm:
+    try:
+        fields = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=20, errors="strict"))
+    except ValueError:
+        raise HTTPException(422, "the body must be a form in UTF-8 with at most 20 fields") from None
+    if "text" not in fields:
+        raise HTTPException(422, "text must be given")
+    if len(fields["text"]) > limits.max_text_chars:
+        raise HTTPException(422, f"text must have at most {limits.max_text_chars:,} characters")
+    return SuggestForm(
+        text=fields["text"],
+        limit=_number(fields, "limit", int, min(_DEFAULT_LIMIT, limits.max_top_k), 1, limits.max_top_k),
+        threshold=_number(fields, "threshold", float, 0.0, 0, 1),
+    )
+
+
+def _number(fields: dict[str, str], name: str, kind: type, default: float, least: float, greatest: float) -> Any:
+    try:
+        value = kind(fields.get(name, default))
+    except ValueError:
+        value = None
+    if value is None or not least <= value <= greatest:
+        what = "an integer" if kind is int else "a number"
+        raise HTTPException(422, f"{name} must be {what} from {least} to {greatest}, got {fields[name][:40]!r}")
+    return value
+
+
+def _unit_score(score: float, proba: float | None) -> float:
+    if proba is not None:
+        return min(max(proba, 0.0), 1.0)
+    return 1 / (1 + math.exp(-score)) if score > -700 else 0.0
+
+
+def _form_schema(limits: Limits) -> dict[str, Any]:
+    properties = {
+        "text": {"type": "string", "maxLength": limits.max_text_chars},
+        "limit": {"type": "integer", "minimum": 1, "maximum": limits.max_top_k},
+        "threshold": {"type": "number", "minimum": 0, "maximum": 1},
+    }
+    schema = {"type": "object", "required": ["text"], "properties": properties}
+    return {"requestBody": {"required": True, "content": {_FORM: {"schema": schema}}}}
