@@ -5,13 +5,20 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <thread>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 namespace longtail {
 
 void parallel_for(std::int64_t n_tasks, int n_threads, Control& control,
                   const std::function<void(std::int64_t task, int worker)>& body) {
+    parallel_for(n_tasks, n_threads, control, body,
+                 [](std::function<void()> work) { return std::thread(std::move(work)); });
+}
+
+void parallel_for(std::int64_t n_tasks, int n_threads, Control& control,
+                  const std::function<void(std::int64_t task, int worker)>& body, const StartThread& start_thread) {
     std::atomic<std::int64_t> next_task{0};
     std::atomic<bool> failed{false};
     std::exception_ptr first_error;
@@ -41,12 +48,18 @@ void parallel_for(std::int64_t n_tasks, int n_threads, Control& control,
             const std::lock_guard lock(mutex);
             ++n_running;
         }
-        threads.emplace_back([&, worker] {
-            work(worker);
+        try {
+            threads.push_back(start_thread([&, worker] {
+                work(worker);
+                const std::lock_guard lock(mutex);
+                --n_running;
+                finished.notify_one();
+            }));
+        } catch (const std::exception&) {  // no more threads, or no memory for one
             const std::lock_guard lock(mutex);
             --n_running;
-            finished.notify_one();
-        });
+            break;
+        }
     }
     work(0);
     std::unique_lock lock(mutex);

@@ -4,6 +4,9 @@
 #include <atomic>
 #include <limits>
 #include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/parallel_for.hpp"
@@ -60,6 +63,28 @@ TEST_CASE("parallel_for throws Cancelled when the control says stop") {
     std::atomic<int> n_run{0};
     CHECK_THROWS_AS(parallel_for(1'000'000, 2, control, [&](std::int64_t, int) { ++n_run; }), Cancelled);
     CHECK(n_run < 1'000'000);
+}
+
+TEST_CASE("parallel_for goes on with the threads there are when the system refuses more") {
+    for (const int n_allowed : {0, 1, 3}) {
+        int n_started = 0;
+        const StartThread start_some = [&](std::function<void()> work) {
+            if (n_started == n_allowed) throw std::system_error(EAGAIN, std::generic_category(), "no thread");
+            ++n_started;
+            return std::thread(std::move(work));
+        };
+        std::vector<std::atomic<int>> counts(1000);
+        Control control;
+        parallel_for(
+            1000, 7, control,
+            [&](std::int64_t task, int worker) {
+                REQUIRE(worker <= n_allowed);
+                ++counts[task];
+            },
+            start_some);
+        CHECK(n_started == n_allowed);
+        for (const auto& count : counts) CHECK(count == 1);
+    }
 }
 
 TEST_CASE("random streams differ by task, repeat by seed, and cover their range evenly") {
