@@ -14,6 +14,7 @@ from measure import emit, make_parser
 
 import longtail as lt
 from longtail import _core
+from longtail.gbdt.column_blocks import make_booster
 
 
 def main() -> None:
@@ -25,7 +26,8 @@ def main() -> None:
     data = lt.datasets.make_synthetic(options.rows, 100, 205_443, 75.0, dense=True)
     for threads in options.threads:
         model = lt.GBDTSparse(**(PAPER | {"leaf_top_k": 100, "split_labels": options.split_labels or None}))
-        booster, control = model._booster(data.X, data.Y), _core.Control()
+        labels = (data.Y.indptr, data.Y.indices, data.Y.shape[1])
+        booster, control = make_booster(data.X, *labels, model._native_params()), _core.Control()
         wall, cpu = [], []
         for tree_id in range(options.repeats + 1):
             begin = time.perf_counter(), time.process_time()

@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 import longtail as lt
 from longtail import _core
 from longtail._matrices import canonical_csr
-from longtail.gbdt.column_blocks import BlockWorker, cut_columns, grow_together
+from longtail.gbdt.column_blocks import BlockWorker, cut_columns, grow_together, make_booster
+from longtail.gbdt.forest import add_tree
 from tests.fitted_state import check_loaded, with_values
-
-_TREE_PARTS = ("split_features", "thresholds", "left_children", "leaf_begin", "leaf_label_ids", "leaf_values")
 
 
 def clusters(n_rows: int = 600, n_labels: int = 12, seed: int = 0) -> tuple[np.ndarray, sp.csr_array]:
@@ -112,7 +111,8 @@ def test_blocks_of_columns_grow_the_same_trees_to_the_last_bit(kind: str, n_bloc
     model = small(row_share=0.7, feature_share=0.8, leaf_top_k=None if kind == "vanilla" else 4, min_leaf_size=5)
     model.set_params(threshold_step=1.0 if kind == "exact" else 0.05)
     data = canonical_csr(sp.csr_array(X)) if kind == "sparse" else X
-    whole, control = model._booster(data, Y), _core.Control()
+    whole = make_booster(data, Y.indptr, Y.indices, 60, model._native_params())
+    control = _core.Control()
     workers = [
         BlockWorker(data[:, a:b], a, 40, Y.indptr, Y.indices, 60, model._native_params())
         for a, b in cut_columns(40, n_blocks)
@@ -129,7 +129,7 @@ def test_blocks_of_columns_grow_the_same_trees_to_the_last_bit(kind: str, n_bloc
         }
         assert call_all("loss") == [whole.loss(1, control)] * n_blocks
     leaf_of_row = whole.find_leaves(tree["split_features"], tree["thresholds"], tree["left_children"], 1, control)
-    whole.add(*(tree[name] for name in _TREE_PARTS), 1, control)
+    add_tree(whole, tree, 1, control)
     call_all("add_leaves", together, leaf_of_row)
     assert call_all("loss") == [whole.loss(1, control)] * n_blocks
     if n_blocks > 1:

@@ -68,11 +68,24 @@ def test_a_progress_callable_that_says_false_stops_running_tasks() -> None:
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("longtail-Doubler")]
 
 
-def test_call_runs_beside_and_hands_errors_on() -> None:
-    run = Run("Doubler", 1)
-    assert run.call(lambda: threading.current_thread().name, "things", 1) == "longtail-Doubler"
-    with pytest.raises(ZeroDivisionError):
-        run.call(lambda: 1 // 0, "things", 1)
+@pytest.mark.parametrize("n_allowed", [0, 2])
+def test_fewer_threads_than_wanted_give_the_same_shards(
+    n_allowed: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    start = threading.Thread.start
+    n_started = 0
+
+    def start_some(thread: threading.Thread) -> None:
+        nonlocal n_started
+        if n_started == n_allowed:
+            raise RuntimeError("can't start new thread")
+        n_started += 1
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    shards = Run("Doubler", 5).map(make_plan())
+    assert [int(shard["result"][0]) for shard in shards] == [2 * i for i in range(20)]
+    assert f"{n_allowed} of 5 threads could be started (can't start new thread)" in caplog.text
 
 
 def test_finished_shards_are_not_computed_again(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from longtail._ranges import Between
 from longtail._rules import Int, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
-from longtail.execution import Run, fingerprint
-from longtail.gbdt.projection import Factors, leml_projection, project
+from longtail.execution import Run, StepPlan
+from longtail.gbdt.projection import LemlSteps, project
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,37 +83,31 @@ class LEML(XMCClassifier):
     _State: ClassVar = LowRank
 
     def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> LowRank:
-        def work() -> Factors:
-            n_components = min(self.n_components, X.shape[1])
-            return leml_projection(
-                X, Y, n_components, self.l2, self.n_iterations, self.random_state, run.n_jobs, run.control
-            )
-
-        checkpoint = None
-        if run.checkpoint_path is not None:
-            X_arrays = {"X": X} if not sp.issparse(X) else {"X": X.data, "X.indices": X.indices, "X.indptr": X.indptr}
-            params = {name: value for name, value in self.get_params(deep=False).items() if name != "n_jobs"}
-            arrays = {**X_arrays, "Y.indices": Y.indices, "Y.indptr": Y.indptr}
-            checkpoint = run.open_checkpoint(fingerprint("LEML", arrays, params))
-        shard = checkpoint.load(0) if checkpoint is not None else None
-        if shard is None:
-            try:
-                factors = run.call(work, "runs", 1)
-            except _core.Cancelled:
-                raise KeyboardInterrupt from None
-            shard = factors._asdict()
-            if checkpoint is not None:
-                shard = checkpoint.store(0, shard)
-        run.report("runs", 1, 1)
+        if sp.issparse(X):
+            arrays = {"X": X.data, "X.indices": X.indices, "X.indptr": X.indptr}
+        else:
+            arrays = {"X": X}
+        arrays |= {"Y.indices": Y.indices, "Y.indptr": Y.indptr}
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "n_jobs"}
+        plan = StepPlan(
+            owner="LEML",
+            unit="iterations",
+            arrays=arrays,
+            params=params,
+            n_steps=self.n_iterations,
+            keep_last=True,
+        )
+        n_components = min(self.n_components, X.shape[1])
+        (shard,) = run.steps(plan, LemlSteps(run, X, Y, n_components, self.l2, self.random_state))
         for name in ("W", "H"):
             if not np.isfinite(shard[name]).all():
                 raise ValueError("LEML: the factors overflowed float32; scale X down, or set unit_rows=True")
         seen = np.unique(Y.indices).astype(np.int32)
         return LowRank(
-            feature_factors=shard["W"],
+            feature_factors=np.array(shard["W"]),
             label_factors=np.ascontiguousarray(shard["H"][seen].T),
             seen_label_ids=seen,
-            objectives=shard["objectives"],
+            objectives=np.array(shard["objectives"]),
         )
 
     def _top_k(self, fitted: Fitted[LowRank], X: Matrix, top_k: int) -> TopK:

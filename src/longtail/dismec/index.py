@@ -1,11 +1,10 @@
-"""The fitted weights: label-major shards in, one feature-major index out, in memory or in mapped files."""
+"""The fitted weights: merge label-major shards into one feature-major index, in memory or in mapped files."""
 
 from __future__ import annotations
 
 import itertools
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from longtail._matrices import csr_from_parts
 from longtail.dismec.state import WeightIndex
-from longtail.execution import Shard
+from longtail.execution import Shard, empty_array
 
 
 def merge_shards(
@@ -26,7 +25,7 @@ def merge_shards(
     int8: bool,
     directory: str | os.PathLike[str] | None = None,
 ) -> WeightIndex:
-    """Build the index shard by shard; with a directory its large arrays are mapped files there.
+    """Build the index shard by shard; with a directory, its large arrays are mapped from nameless files on that disk.
 
     `shard_labels[i]` names the label of each row of shard i. One shard is in memory at a time.
     """
@@ -41,11 +40,11 @@ def merge_shards(
     indptr = np.zeros(n_features + 1, dtype=np.int64)
     np.cumsum(counts, out=indptr[1:])
     n_weights = int(indptr[-1])
-    index_labels = _empty(n_weights, np.int32, directory, "label_ids")
-    index_weights = _empty(0 if int8 else n_weights, np.float32, directory, "weights")
-    index_codes = _empty(n_weights if int8 else 0, np.int8, directory, "codes")
+    index_labels = empty_array(n_weights, np.int32, directory)
+    index_weights = empty_array(0 if int8 else n_weights, np.float32, directory)
+    index_codes = empty_array(n_weights if int8 else 0, np.int8, directory)
     cursor = indptr[:-1].copy()
-    # Shards come in the order of their labels within a feature only when ids increase; the tree order needs sorting.
+    # Labels of a feature are in order only if ids increase from shard to shard; the order of a label tree needs a sort.
     in_order = all(np.all(np.diff(ids) > 0) for ids in shard_labels) and all(
         a[-1] < b[0] for a, b in itertools.pairwise(shard_labels) if len(a) and len(b)
     )
@@ -137,10 +136,3 @@ def _indptr_of_kept(indptr: NDArray[np.int64], kept: NDArray[np.bool_]) -> NDArr
     running = np.zeros(len(kept) + 1, dtype=np.int64)
     np.cumsum(kept, out=running[1:])
     return running[indptr]
-
-
-def _empty(size: int, dtype: type[np.generic], directory: str | os.PathLike[str] | None, name: str) -> NDArray[Any]:
-    if directory is None or size == 0:
-        return np.empty(size, dtype=dtype)
-    path = Path(directory) / f"merged-{name}.npy"
-    return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(size,))

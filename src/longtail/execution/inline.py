@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from longtail import _core
-from longtail.execution.executor import Tick
+from longtail.execution.executor import Group, GroupShape, Tick
+from longtail.execution.groups import LocalGroup
 from longtail.execution.plan import Arrays, Plan, Shard
 
 
@@ -21,3 +23,11 @@ class InlineExecutor:
         for task_id in task_ids:
             tick()
             yield task_id, plan.task(shared, plan.params, task_id, control)
+
+    def group_shape(self) -> GroupShape:
+        return GroupShape()
+
+    def start_group(
+        self, owner: str, worker: Callable[..., Any], arguments: Sequence[Sequence[Any]], control: _core.Control
+    ) -> Group:
+        return LocalGroup(worker, arguments, control)

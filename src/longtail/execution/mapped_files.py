@@ -1,22 +1,22 @@
-"""Arrays that lie in mapped files: where storage is shared, others open them by path instead of getting a copy."""
+"""Arrays mapped from files on shared storage: workers open them by path instead of receiving a copy."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from longtail import _os
 from longtail.execution.plan import Array
 
 _MAPS = Path("/proc/self/maps")
-# Less than this is quicker sent than opened.
+# Sending is faster below this size.
 _SMALL_BYTES = 1 << 16
 
 
 class FilePart(NamedTuple):
-    """An array inside a file, and how to tell that the file is still the same one."""
+    """An array inside a file, with size and time of the file to detect changes."""
 
     path: str
     offset: int
@@ -27,7 +27,7 @@ class FilePart(NamedTuple):
 
 
 def find_file_part(array: Array, root: Path) -> FilePart | None:
-    """Say which part of which file below `root` an array maps; None when it lies in memory or elsewhere."""
+    """Return which part of which file below `root` an array is mapped from; None if it is in memory or elsewhere."""
     if array.nbytes < _SMALL_BYTES or not array.flags.c_contiguous or not _MAPS.exists():
         return None
     address = array.__array_interface__["data"][0]
@@ -51,17 +51,17 @@ def find_file_part(array: Array, root: Path) -> FilePart | None:
 
 
 def open_file_part(part: FilePart) -> Array:
-    """Map a part of a file here, read-only; refuse a file that is not the one that was meant."""
+    """Map a part of a file, read-only; refuse a file that has changed since."""
     try:
         status = Path(part.path).stat()
     except OSError as error:
         raise FileNotFoundError(
-            f"{part.path} cannot be opened on {os.uname().nodename} ({error.strerror}); "
+            f"{part.path} cannot be opened on {_os.host_name()} ({error.strerror}); "
             "shared_storage must be mounted at the same path on every node"
         ) from None
     if (status.st_size, status.st_mtime_ns) != (part.file_bytes, part.modified_ns):
         raise ValueError(
-            f"{part.path} on {os.uname().nodename} is not the file that the run began with; "
+            f"{part.path} on {_os.host_name()} is not the file that the run began with; "
             "do not change data while it is used, and mount the same storage on every node"
         )
     return np.memmap(part.path, part.dtype, "r", part.offset, part.shape).view(np.ndarray)

@@ -1,4 +1,4 @@
-"""What there is to do: independent tasks over shared arrays, each one call into the native core."""
+"""What a fit has to do: independent tasks over shared arrays, or steps that follow one another."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TaskFunction(Protocol):
 class Plan:
     """Independent tasks over shared arrays.
 
-    Tasks count as progress, unless `n_units` is given: then kernels count finer units with ``Control.add_done``.
+    Progress counts tasks, unless `n_units` is given: then kernels count finer units with ``Control.add_done``.
     """
 
     owner: str
@@ -45,13 +45,44 @@ class Plan:
     n_units: int | None = None
 
     def fingerprint(self) -> dict[str, str]:
-        """Hash what the result depends on, part by part, so that a mismatch can say which part differs."""
+        """Hash everything the result depends on, part by part, so that a mismatch can name the part that differs."""
         task = f"{self.task.__module__}.{self.task.__qualname__}"
-        return {"task": task, "n_tasks": str(self.n_tasks), **fingerprint(self.owner, self.arrays, self.params)}
+        return {"task": task, "n_tasks": str(self.n_tasks), **_fingerprint(self.owner, self.arrays, self.params)}
 
 
-def fingerprint(owner: str, arrays: Arrays, params: Params) -> dict[str, str]:
-    """Hash what a fit depends on, for runs whose tasks follow one another and so are no Plan."""
+@dataclass(frozen=True, kw_only=True)
+class StepPlan:
+    """Steps that follow one another, such as boosting rounds; `arrays` and `params` are all they depend on.
+
+    With `keep_last`, a step's shard contains everything a resumed run needs, and the checkpoint keeps only the last.
+    """
+
+    owner: str
+    unit: str
+    arrays: Arrays
+    params: Params
+    n_steps: int
+    keep_last: bool = False
+
+    def fingerprint(self) -> dict[str, str]:
+        """As for `Plan`."""
+        return {"steps": f"{self.n_steps} {self.unit}", **_fingerprint(self.owner, self.arrays, self.params)}
+
+
+class Stepper(Protocol):
+    """Computes the steps of a `StepPlan`; called by one thread, with step ids that increase from 0."""
+
+    def advance(self, step_id: int) -> Shard:
+        """Compute a step and return what `restore` needs to repeat its effect."""
+
+    def restore(self, step_id: int, shard: Shard) -> None:
+        """Take over a step of an earlier run. With `keep_last`, only the last one is given."""
+
+    def is_done(self) -> bool:
+        """Return whether to stop before the next step, such as for early stopping."""
+
+
+def _fingerprint(owner: str, arrays: Arrays, params: Params) -> dict[str, str]:
     data = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

@@ -1,14 +1,13 @@
-"""What happens in a Ray worker: fetch the shared arrays without a copy, run some tasks of a plan, send shards back."""
+"""Inside a Ray worker: fetch the shared arrays without a copy, run some tasks of a plan, return the shards."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from longtail import _core
+from longtail import _core, _os
 from longtail._version import __version__
 from longtail.execution.mapped_files import FilePart, open_file_part
 from longtail.execution.on_threads import ThreadExecutor
@@ -17,7 +16,7 @@ from longtail.execution.plan import Array, Params, Plan, Shard, TaskFunction
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A plan as it travels: places instead of arrays."""
+    """A plan as it is sent to workers: places instead of arrays."""
 
     owner: str
     task: TaskFunction
@@ -31,16 +30,16 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """What comes back of a group of tasks: the shards, and the seconds that they took."""
+    """The answer to a batch of tasks: the shards, and the seconds they took."""
 
     shards: list[tuple[int, Shard]]
     seconds: float
 
 
 class SharedArrays(Mapping[str, Array]):
-    """The arrays of a plan on this node, each fetched when first used: read-only views into the object store or files.
+    """The arrays of a plan on this node: read-only views into the object store or files, each fetched on first use.
 
-    A task that needs a part of the arrays only makes its node hold that part only.
+    A node holds only the arrays that its tasks use.
     """
 
     def __init__(self, places: Mapping[str, Any], fetch_seconds: float) -> None:
@@ -59,7 +58,7 @@ class SharedArrays(Mapping[str, Array]):
     def __len__(self) -> int:
         return len(self._places)
 
-    def __contains__(self, name: object) -> bool:  # Mapping's own would fetch the array to find out
+    def __contains__(self, name: object) -> bool:  # the default of Mapping would fetch the array
         return name in self._places
 
     def _fetch(self, place: Any) -> Array:
@@ -72,21 +71,21 @@ class SharedArrays(Mapping[str, Array]):
 
 
 def describe_build() -> str:
-    """Name what decides the bytes of a result: the version and the instruction set."""
+    """Return what the bytes of a result depend on: the version and the instruction set."""
     return f"longtail {__version__} for {_core.isa}"
 
 
 def check_build(owner: str, build: str) -> None:
-    """Refuse to work on a node that would give other bytes."""
+    """Refuse to work on a node whose results would differ."""
     if describe_build() != build:
         raise RuntimeError(
-            f"{owner}: {os.uname().nodename} has {describe_build()}, but the run began with {build}: the models "
-            "would differ; install the same version everywhere and set LONGTAIL_ISA to what all nodes can run"
+            f"{owner}: {_os.host_name()} has {describe_build()}, but the run began with {build}: the models "
+            "would differ; install the same version everywhere and set LONGTAIL_ISA to a set that all nodes support"
         )
 
 
 def run_tasks(job: Job, task_ids: Sequence[int]) -> Finished:
-    """Run some tasks of a job on exactly the CPUs that were granted, one thread each."""
+    """Run some tasks of a job on exactly the granted CPUs, one thread each."""
     check_build(job.owner, job.build)
     from threadpoolctl import threadpool_limits
 
@@ -99,12 +98,18 @@ def run_tasks(job: Job, task_ids: Sequence[int]) -> Finished:
         n_tasks=job.n_tasks,
     )
     begin = time.perf_counter()
-    # The thread that Ray knows only waits: so a cancelled task stops its native code at once.
+    # The thread that Ray controls only waits, so cancelling a task stops its native code at once.
     threads = ThreadExecutor(min(job.n_cpus, len(task_ids)))
-    with threadpool_limits(1):  # a task may call a BLAS; its threads would come on top
+    with threadpool_limits(1):  # BLAS threads would exceed the granted CPUs
         shards = list(threads.map(plan, plan.arrays, task_ids, _core.Control(), _do_nothing))
     return Finished(shards=shards, seconds=time.perf_counter() - begin)
 
 
 def _do_nothing() -> None:
     pass
+
+
+def first_line(error: BaseException) -> str:
+    """Shorten an error to one line, to quote it in another message."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:300] if lines else type(error).__name__

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import threading
+import warnings
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self
 
 from longtail import _core
 from longtail._progress import Progress, ProgressBar
 from longtail.execution.checkpoint import Checkpoint
-from longtail.execution.executor import Closable, Executor, choose_executor
-from longtail.execution.on_threads import TICK_SECONDS
-from longtail.execution.plan import Plan, Shard
-
-Result = TypeVar("Result")
+from longtail.execution.executor import Closable, Executor, Group, GroupExecutor, GroupShape, choose_executor
+from longtail.execution.groups import LocalGroup, MakeArguments, Workers
+from longtail.execution.on_threads import TICK_SECONDS, start_threads
+from longtail.execution.plan import Plan, Shard, Stepper, StepPlan
+from longtail.execution.step_loop import StepLoop
 
 
 class Stopped(RuntimeError):  # noqa: N818 -- not an error: the user's own callable asked for it
@@ -23,7 +24,13 @@ class Stopped(RuntimeError):  # noqa: N818 -- not an error: the user's own calla
 
 
 class Run:
-    """Executes what an estimator plans. A context manager, so that the progress bar is closed."""
+    """Executes the plans of an estimator. A context manager: it closes the progress bar, workers and its own executor.
+
+    - `map`: independent tasks.
+    - `steps`: steps that follow one another; `workers` gives them a group of stateful workers of the executor.
+
+    Both resume from the checkpoint, report progress and stop on Ctrl-C.
+    """
 
     def __init__(
         self,
@@ -38,10 +45,11 @@ class Run:
             raise TypeError(f"{owner}: progress must be None, 'bar' or a callable(done, total), got {progress!r}")
         self.owner = owner
         self.n_jobs = n_jobs
-        self.executor = choose_executor(executor, n_jobs)
-        self._is_own_executor = self.executor is not executor
         self.checkpoint_path = checkpoint
         self.control = _core.Control()
+        self._executor = choose_executor(executor, n_jobs)
+        self._is_own_executor = self._executor is not executor
+        self._workers: list[Workers] = []
         self._progress = progress
         self._bar: ProgressBar | None = None
 
@@ -53,18 +61,22 @@ class Run:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
-        if self._is_own_executor and isinstance(self.executor, Closable):
-            self.executor.close()
+        for workers in self._workers:
+            workers.close()
+        if self._is_own_executor and isinstance(self._executor, Closable):
+            self._executor.close()
 
-    def open_checkpoint(self, fingerprint: dict[str, str]) -> Checkpoint | None:
-        """Open the checkpoint the user asked for, if any, for work with this fingerprint."""
-        if self.checkpoint_path is None:
-            return None
-        return Checkpoint(self.checkpoint_path, self.owner, fingerprint)
+    # ---- independent tasks ------------------------------------------------------------------------------------
 
     def map(self, plan: Plan) -> list[Shard]:
-        """Run every task of the plan, or take it from the checkpoint; return the shards in task order."""
-        checkpoint = self.open_checkpoint(plan.fingerprint()) if self.checkpoint_path is not None else None
+        """Run every task of the plan, or load it from the checkpoint; return the shards in task order.
+
+        Shards of a checkpoint are mapped files: copy what a model keeps.
+        """
+        with self._open_checkpoint(plan) as checkpoint:
+            return self._map(plan, checkpoint)
+
+    def _map(self, plan: Plan, checkpoint: Checkpoint | None) -> list[Shard]:
         shards: dict[int, Shard] = {}
         if checkpoint is not None:
             for task_id in range(plan.n_tasks):
@@ -77,72 +89,127 @@ class Run:
 
         def tick() -> None:
             if plan.n_units is None:
-                self.report(plan.unit, len(shards), total)
+                self._report(plan.unit, len(shards), total)
             else:
-                # Kernels of other processes count there; from them only finished tasks are known.
+                # Kernels in other processes count there: of their work, only finished tasks are known.
                 ended = total * len(shards) // max(plan.n_tasks, 1)
                 found = total * n_found // max(plan.n_tasks, 1)
-                self.report(plan.unit, min(max(found + self.control.done - begin, ended), total), total)
+                self._report(plan.unit, min(max(found + self.control.done - begin, ended), total), total)
 
         if todo:
-            shared = self.executor.share(plan.arrays)
-            try:
-                for task_id, shard in self.executor.map(plan, shared, todo, self.control, tick):
+            shared = self._executor.share(plan.arrays)
+            with _cancelled_is_interrupt():
+                for task_id, shard in self._executor.map(plan, shared, todo, self.control, tick):
                     shards[task_id] = shard if checkpoint is None else checkpoint.store(task_id, shard)
-            except _core.Cancelled:
-                raise KeyboardInterrupt from None
-        self.report(plan.unit, total, total)
+        self._report(plan.unit, total, total)
         return [shards[task_id] for task_id in range(plan.n_tasks)]
 
     def stream(self, plan: Plan) -> Iterator[Shard]:
-        """Run every task of the plan and yield the shards in task order, each as soon as its turn has come."""
+        """Run every task of the plan and yield the shards in task order, each as soon as possible."""
         ended: dict[int, Shard] = {}
         n_given = 0
 
         def tick() -> None:
-            self.report(plan.unit, n_given + len(ended), plan.n_tasks)
+            self._report(plan.unit, n_given + len(ended), plan.n_tasks)
 
         if not plan.n_tasks:
             return
-        shared = self.executor.share(plan.arrays)
-        try:
-            for task_id, shard in self.executor.map(plan, shared, range(plan.n_tasks), self.control, tick):
+        shared = self._executor.share(plan.arrays)
+        with _cancelled_is_interrupt():
+            for task_id, shard in self._executor.map(plan, shared, range(plan.n_tasks), self.control, tick):
                 ended[task_id] = shard
                 while n_given in ended:
                     yield ended.pop(n_given)
                     n_given += 1
-        except _core.Cancelled:
-            raise KeyboardInterrupt from None
-        self.report(plan.unit, plan.n_tasks, plan.n_tasks)
+        self._report(plan.unit, plan.n_tasks, plan.n_tasks)
 
-    def call(self, function: Callable[[], Result], unit: str, total: int) -> Result:
-        """Run one long native call in a thread while this one reports its progress and listens for Ctrl-C."""
-        begin = self.control.done
-        outcome: list[Result] = []
-        failure: list[BaseException] = []
+    # ---- steps that follow one another ------------------------------------------------------------------------
 
-        def work() -> None:
+    def steps(self, plan: StepPlan, stepper: Stepper) -> list[Shard]:
+        """Restore the steps that are in the checkpoint, compute the others, and return the shards in order.
+
+        With ``plan.keep_last`` only the last shard is returned. Shards of a checkpoint are mapped files: copy what a
+        model keeps.
+        """
+        with self._open_checkpoint(plan) as checkpoint, _cancelled_is_interrupt():
+            loop = StepLoop(plan, stepper, checkpoint, self.control)
+            self._work_beside(loop.run, lambda: self._report(plan.unit, loop.n_done, plan.n_steps))
+        self._report(plan.unit, plan.n_steps, plan.n_steps)
+        return loop.shards
+
+    def workers(
+        self,
+        worker: Callable[..., Any],
+        make_arguments: MakeArguments,
+        restore: Callable[[Group], None] | None = None,
+    ) -> Workers:
+        """Return a group of stateful workers, started on first use and closed with the run.
+
+        Parameters
+        ----------
+        worker : callable
+            Makes a worker: ``worker(*arguments, control=control)``. Must be importable, for other processes.
+        make_arguments : callable
+            Gets the `GroupShape` of the executor and returns one argument list per worker.
+        restore : callable, optional
+            Brings a new group to the current state, after a worker was lost.
+        """
+        workers = Workers(self.owner, lambda: self._start_group(worker, make_arguments), self._group_shape, restore)
+        self._workers.append(workers)
+        return workers
+
+    def _start_group(self, worker: Callable[..., Any], make_arguments: MakeArguments) -> Group:
+        arguments = make_arguments(self._group_shape())
+        if isinstance(self._executor, GroupExecutor):
+            return self._executor.start_group(self.owner, worker, arguments, self.control)
+        warnings.warn(
+            f"{self.owner}: {type(self._executor).__name__} has no start_group, so the fit runs in this process; "
+            "give the executor the methods of longtail.execution.GroupExecutor, or leave executor out",
+            UserWarning,
+            stacklevel=2,
+        )
+        return LocalGroup(worker, arguments, self.control)
+
+    def _group_shape(self) -> GroupShape:
+        if isinstance(self._executor, GroupExecutor):
+            return self._executor.group_shape()
+        return GroupShape(n_threads=self.n_jobs)
+
+    # ---- shared parts -----------------------------------------------------------------------------------------
+
+    def _open_checkpoint(self, plan: Plan | StepPlan) -> contextlib.AbstractContextManager[Checkpoint | None]:
+        if self.checkpoint_path is None:
+            return contextlib.nullcontext()
+        return Checkpoint(self.checkpoint_path, self.owner, plan.fingerprint())
+
+    def _work_beside(self, work: Callable[[], None], tick: Callable[[], None]) -> None:
+        """Run `work` in a thread while this one calls `tick` and listens for Ctrl-C."""
+        failures: list[BaseException] = []
+
+        def guarded() -> None:
             try:
-                outcome.append(function())
+                work()
             except BaseException as error:
-                failure.append(error)
+                failures.append(error)
 
-        thread = threading.Thread(target=work, name=f"longtail-{self.owner}")
-        thread.start()
+        threads = start_threads(1, guarded, f"longtail-{self.owner}")
+        if not threads:
+            guarded()
         try:
-            while thread.is_alive():
-                thread.join(TICK_SECONDS)
-                self.report(unit, min(self.control.done - begin, total), total)
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(TICK_SECONDS)
+                    tick()
         except BaseException:
             self.control.cancel()
-            thread.join()
+            for thread in threads:
+                thread.join()
             raise
-        if failure:
-            raise failure[0]
-        return outcome[0]
+        if failures:
+            raise failures[0]
 
-    def report(self, unit: str, done: int, total: int) -> None:
-        """Tell the user how far the run is; raise Stopped when the callable says so."""
+    def _report(self, unit: str, done: int, total: int) -> None:
+        """Report progress; raise Stopped if the callable returns False."""
         if self._progress is None:
             return
         if callable(self._progress):
@@ -154,3 +221,12 @@ class Run:
         if self._bar is None:
             self._bar = ProgressBar(self.owner, unit)
         self._bar(done, total)
+
+
+@contextlib.contextmanager
+def _cancelled_is_interrupt() -> Iterator[None]:
+    """Native code that was stopped by Ctrl-C raises Cancelled; the user expects KeyboardInterrupt."""
+    try:
+        yield
+    except _core.Cancelled:
+        raise KeyboardInterrupt from None

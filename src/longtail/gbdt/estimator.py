@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self, cast
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,16 +21,17 @@ from longtail._rules import Choice, Int, Nothing, Real, check_value
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail._tree_paths import LEAST_SHARE
-from longtail.execution import Arrays, Checkpoint, Executor, RayExecutor, Run, Shard, fingerprint
-from longtail.gbdt.forest import Boosted, Split, TreeVote, add_tree, join_trees, sum_gains, vote
-from longtail.gbdt.on_cluster import ClusterBlocks
+from longtail.execution import Executor, Run, StepPlan
+from longtail.gbdt.boosting import Boosting, LabelledRows
+from longtail.gbdt.forest import Boosted, Split, TreeVote, join_trees, sum_gains, vote
 from longtail.gbdt.paths import sum_paths
-from longtail.gbdt.projection import leml_projection, pca_projection, project, random_projection
+from longtail.gbdt.projection import LemlSteps, pca_projection, project, random_projection
 
 __all__ = ["GBDTSparse", "Split", "TreeVote"]
 
-# A sparse X with more than this share of entries set is worked on as a dense one.
+# A sparse X with more than this share of entries set is treated as dense.
 _DENSE_SHARE = 0.3
+_PROJECTION_ITERATIONS = 5
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -128,7 +129,7 @@ class GBDTSparse(XMCClassifier):
     ) -> Self:
         """Learn from rows and their labels.
 
-        As for every estimator (trees follow one another; on Ray, workers that own columns grow each together), and:
+        As for every estimator (on a cluster, workers that own columns grow each tree together), and:
 
         Parameters
         ----------
@@ -146,34 +147,38 @@ class GBDTSparse(XMCClassifier):
     def _fit(  # type: ignore[override]
         self, X: Matrix, Y: sp.csr_array, run: Run, *, validation: tuple[Any, Any] | None = None
     ) -> Boosted:
-        X, Y, X_held, Y_held = self._hold_out(X, Y, validation)
-        arrays = {**_named("X", X), "Y.indptr": Y.indptr, "Y.indices": Y.indices}
-        if X_held is not None and Y_held is not None:
-            arrays |= {**_named("X_held", X_held), "Y_held.indptr": Y_held.indptr, "Y_held.indices": Y_held.indices}
+        train, held = self._hold_out(LabelledRows(X, Y), validation)
+        arrays = _named("", train) if held is None else _named("", train) | _named("held_", held)
         params = {name: value for name, value in self.get_params(deep=False).items() if name != "n_jobs"}
-        shards = _Shards(
-            run.open_checkpoint(fingerprint("GBDTSparse", arrays, params)) if run.checkpoint_path is not None else None
+        plan = StepPlan(owner="GBDTSparse", unit="trees", arrays=arrays, params=params, n_steps=self.n_trees)
+        boosting = Boosting(
+            run,
+            train,
+            held,
+            self._native_params(),
+            self.patience or 0,
+            lambda: self._learn_projection(train, run),
+            lambda X, projection: self._dense(X, projection, run),
+        )
+        trees = run.steps(plan, boosting)
+        if held is not None:
+            trees = trees[: boosting.n_best()]
+        projection = np.array(trees[0]["projection"])
+        return Boosted(
+            forest=join_trees(trees),
+            feature_gains=sum_gains(trees, projection.shape[1] if projection.size else X.shape[1]),
+            projection=projection,
+            training_losses=np.concatenate([tree["loss"] for tree in trees]),
+            validation_losses=np.array(boosting.held_losses, dtype=np.float64),
         )
 
-        def work() -> Boosted:
-            projection = shards.load_or_make(0, lambda: self._learn_projection(X, Y, run))["projection"]
-            n_held = 0 if X_held is None else X_held.shape[0]
-            held = self._booster(self._dense(X_held, projection, run), Y_held) if n_held else None
-            return self._boost(self._dense(X, projection, run), Y, projection, held, n_held, shards, run)
-
-        try:
-            state = run.call(work, "trees", self.n_trees)
-        except _core.Cancelled:
-            raise KeyboardInterrupt from None
-        run.report("trees", self.n_trees, self.n_trees)
-        return state
-
     def _hold_out(
-        self, X: Matrix, Y: sp.csr_array, validation: tuple[Any, Any] | None
-    ) -> tuple[Matrix, sp.csr_array, Matrix | None, sp.csr_array | None]:
+        self, rows: LabelledRows, validation: tuple[Any, Any] | None
+    ) -> tuple[LabelledRows, LabelledRows | None]:
         """Return the rows to learn from and, for early stopping, those to validate on."""
         if self.patience is None:
-            return X, Y, None, None
+            return rows, None
+        X, Y = rows
         if validation is not None:
             X_held, _ = self._training_rows(validation[0])
             if X_held.shape[1] != X.shape[1]:
@@ -184,35 +189,34 @@ class GBDTSparse(XMCClassifier):
             if Y_held.shape[1] != Y.shape[1]:
                 raise ValueError(
                     f"GBDTSparse: validation must have {Y.shape[1]} labels like y, got {Y_held.shape[1]}; "
-                    "pass 0/1 matrices with one column a label"
+                    "pass 0/1 matrices with one column per label"
                 )
-            return X, Y, X_held, Y_held
+            return rows, LabelledRows(X_held, Y_held) if X_held.shape[0] else None
         n_rows = X.shape[0]
         n_held = max(1, round(self.validation_share * n_rows))
         if n_held >= n_rows:
             raise ValueError(f"GBDTSparse: patience needs at least 2 rows to hold one out, got n_samples = {n_rows}")
         shuffled = np.random.default_rng(self.random_state).permutation(n_rows)
         held, kept = np.sort(shuffled[:n_held]), np.sort(shuffled[n_held:])
-        return _rows_of(X, kept), _rows_of(Y, kept), _rows_of(X, held), _rows_of(Y, held)
+        return LabelledRows(_rows_of(X, kept), _rows_of(Y, kept)), LabelledRows(_rows_of(X, held), _rows_of(Y, held))
 
-    def _learn_projection(self, X: Matrix, Y: sp.csr_array, run: Run) -> Shard:
+    def _learn_projection(self, rows: LabelledRows, run: Run) -> NDArray[np.float32]:
+        X, Y = rows
         kind = self.projection
         if kind == "auto":
             kind = "leml" if sp.issparse(X) and _share_set(X) <= _DENSE_SHARE else "none"
         n_components = min(self.n_components, X.shape[1])
         if kind == "none":
-            W = np.zeros((0, 0), dtype=np.float32)
-        elif kind == "random":
-            W = random_projection(X.shape[1], n_components, self.random_state)
-        elif kind == "pca":
-            n_components = min(n_components, X.shape[0])
-            W = pca_projection(X, n_components, self.random_state, run.n_jobs, run.control)
-        else:
-            factors = leml_projection(
-                X, Y, n_components, self.projection_l2, 5, self.random_state, run.n_jobs, run.control
-            )
-            W = factors.W
-        return {"projection": W}
+            return np.zeros((0, 0), dtype=np.float32)
+        if kind == "random":
+            return random_projection(X.shape[1], n_components, self.random_state)
+        if kind == "pca":
+            return pca_projection(X, min(n_components, X.shape[0]), self.random_state, run.n_jobs, run.control)
+        steps = LemlSteps(run, X, Y, n_components, self.projection_l2, self.random_state)
+        shards = [steps.advance(step_id) for step_id in range(_PROJECTION_ITERATIONS)]
+        steps.close()  # its CPUs are for the trees now
+        projection: NDArray[np.float32] = shards[-1]["W"]
+        return projection
 
     def _dense(self, X: Matrix, projection: NDArray[np.float32], run: Run) -> Matrix:
         """Return the rows as the trees see them."""
@@ -236,61 +240,6 @@ class GBDTSparse(XMCClassifier):
             "feature_share": float(self.feature_share),
             "seed": self.random_state,
         }
-
-    def _booster(self, X: Matrix, Y: sp.csr_array) -> _core.Booster:
-        return _core.Booster(native_rows(X), Y.shape[1], Y.indptr, Y.indices, self._native_params())
-
-    def _boost(
-        self,
-        X: Matrix,
-        Y: sp.csr_array,
-        projection: NDArray[np.float32],
-        held: _core.Booster | None,
-        n_held: int,
-        shards: _Shards,
-        run: Run,
-    ) -> Boosted:
-        booster = self._booster(X, Y)
-        blocks: ClusterBlocks | None = None
-        if isinstance(run.executor, RayExecutor):
-            blocks = ClusterBlocks(run.executor, run, X, Y, self._native_params(), booster)
-        trees: list[Shard] = []
-        held_losses: list[float] = []
-        quiet = _core.Control()  # the validation rows' own trees are no progress
-
-        def grow(tree_id: int) -> Shard:
-            if blocks is None:
-                tree = cast(Shard, booster.grow(tree_id, run.n_jobs, run.control))
-            else:
-                tree = blocks.grow(tree_id, trees)
-                add_tree(booster, tree, run.n_jobs, run.control)
-            loss = booster.loss(run.n_jobs, run.control) / X.shape[0]
-            return {**tree, "loss": np.array([loss])}
-
-        for tree_id in range(self.n_trees):
-            tree = shards.load(tree_id + 1)
-            if tree is None:
-                tree = shards.store(tree_id + 1, grow(tree_id))
-            else:
-                add_tree(booster, tree, run.n_jobs, run.control)
-            trees.append(tree)
-            if held is None:
-                continue
-            add_tree(held, tree, run.n_jobs, quiet)
-            held_losses.append(held.loss(run.n_jobs, quiet) / n_held)
-            if len(trees) - 1 - int(np.argmin(held_losses)) >= (self.patience or 0):
-                break
-        if blocks is not None:
-            blocks.close()
-        if held is not None:
-            trees = trees[: int(np.argmin(held_losses)) + 1]
-        return Boosted(
-            forest=join_trees(trees),
-            feature_gains=sum_gains(trees, X.shape[1]),
-            projection=projection,
-            training_losses=np.concatenate([tree["loss"] for tree in trees]),
-            validation_losses=np.array(held_losses, dtype=np.float64),
-        )
 
     def _top_k(self, fitted: Fitted[Boosted], X: Matrix, top_k: int) -> TopK:
         n_threads, control = resolve_n_jobs(self.n_jobs), _core.Control()
@@ -361,27 +310,12 @@ class GBDTSparse(XMCClassifier):
         return Contributions(feature_ids, shared, sums.score - float(shared.sum()), sums.score, exact=False)
 
 
-class _Shards:
-    """The finished parts of a run, on disk when there is a checkpoint."""
-
-    def __init__(self, checkpoint: Checkpoint | None) -> None:
-        self._checkpoint = checkpoint
-
-    def load(self, task_id: int) -> Shard | None:
-        return None if self._checkpoint is None else self._checkpoint.load(task_id)
-
-    def store(self, task_id: int, shard: Shard) -> Shard:
-        return shard if self._checkpoint is None else self._checkpoint.store(task_id, shard)
-
-    def load_or_make(self, task_id: int, make: Any) -> Shard:
-        found = self.load(task_id)
-        return self.store(task_id, make()) if found is None else found
-
-
-def _named(name: str, X: Matrix) -> Arrays:
+def _named(prefix: str, rows: LabelledRows) -> dict[str, NDArray[Any]]:
+    X, Y = rows
+    labels = {f"{prefix}Y.indptr": Y.indptr, f"{prefix}Y.indices": Y.indices}
     if sp.issparse(X):
-        return {f"{name}.indptr": X.indptr, f"{name}.indices": X.indices, f"{name}.values": X.data}
-    return {name: X}
+        return {f"{prefix}X.indptr": X.indptr, f"{prefix}X.indices": X.indices, f"{prefix}X.values": X.data, **labels}
+    return {f"{prefix}X": X, **labels}
 
 
 def _rows_of(X: Matrix, rows: NDArray[np.int64]) -> Matrix:

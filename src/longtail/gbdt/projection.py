@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,12 +13,13 @@ from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._matrices import Matrix, canonical_csr, native_rows
+from longtail.execution import Group, Run, Shard
 
 Dense = NDArray[np.float32]
 
 
 class Factors(NamedTuple):
-    """What LEML learns: X W Hᵀ approximates Y."""
+    """The factors of LEML: X W Hᵀ approximates Y."""
 
     W: Dense  # (n_features, n_components)
     H: Dense  # (n_labels, n_components)
@@ -24,7 +27,7 @@ class Factors(NamedTuple):
 
 
 def project(X: Matrix, W: Dense, n_threads: int, control: _core.Control) -> Dense:
-    """Return X W; a sparse row costs its non-zeros only, and no row depends on another."""
+    """Return X W; the cost of a sparse row is its non-zeros, and no row depends on another."""
     return _core.multiply(native_rows(X), W, n_threads, control)
 
 
@@ -43,10 +46,11 @@ def pca_projection(
     means = np.asarray(X.mean(axis=0), dtype=np.float32).reshape(1, -1)
     n_drawn = min(n_components + 10, *X.shape)
     axes = np.random.default_rng(seed).standard_normal((X.shape[1], n_drawn), dtype=np.float32)
-    for _ in range(n_passes):
-        rows, _ = np.linalg.qr(both.times(axes) - means @ axes)
-        axes, _ = np.linalg.qr(both.transposed_times(rows) - means.T * rows.sum(axis=0))
-    _, _, turned = np.linalg.svd(both.times(axes) - means @ axes, full_matrices=False)
+    with _one_blas_thread():
+        for _ in range(n_passes):
+            rows, _ = np.linalg.qr(both.times(axes) - means @ axes)
+            axes, _ = np.linalg.qr(both.transposed_times(rows) - means.T * rows.sum(axis=0))
+        _, _, turned = np.linalg.svd(both.times(axes) - means @ axes, full_matrices=False)
     return np.ascontiguousarray((axes @ turned.T)[:, :n_components], dtype=np.float32)
 
 
@@ -60,31 +64,98 @@ def leml_projection(
     n_threads: int,
     control: _core.Control,
 ) -> Factors:
-    """Minimise ‖Y - X W Hᵀ‖² + l2 (‖W‖² + ‖H‖²) by alternating minimisation (Yu et al., 2014, squared loss).
+    """Minimise ‖Y - X W Hᵀ‖² + l2 (‖W‖² + ‖H‖²) in this process; `LemlSteps` does the same on the workers of a run."""
+    worker = LemlWorker(X, Y, n_components, l2, seed, n_threads, control=control)
+    rounds = [worker.iterate() for _ in range(n_iterations)]
+    return Factors(rounds[-1].W, rounds[-1].H, np.concatenate([part.objectives for part in rounds]))
+
+
+class LemlWorker:
+    """Alternating minimisation for LEML (Yu et al., 2014, squared loss); holds the data and the current W.
 
     H has a closed form. For W, the eigenvectors V of HᵀH turn the problem into n_components independent ridge
-    regressions over the same X, which conjugate gradients solve together, one pass over X and Xᵀ an iteration.
+    regressions over the same X, which conjugate gradients solve together, with one pass over X and Xᵀ per iteration.
     """
-    rows, labels = _Both(X, n_threads, control), _Both(Y, n_threads, control)
-    # Begin in the range of XᵀY: the directions of X that carry labels.
-    drawn = np.random.default_rng(seed).standard_normal((Y.shape[1], n_components), dtype=np.float32)
-    W, _ = np.linalg.qr(rows.transposed_times(labels.times(drawn)))
-    W = np.ascontiguousarray(W, dtype=np.float32)
-    if W.shape[1] < n_components:
-        raise ValueError(f"at most n_features = {X.shape[1]} components are possible, got {n_components}")
-    n_positives = float(Y.nnz)
-    objectives: list[float] = []
-    for _ in range(n_iterations):
-        Z = rows.times(W)
-        gram = _gram(Z)
-        mixed = labels.transposed_times(Z)
-        H = _solve_ridge(gram, mixed, l2)
-        objectives.append(_objective(n_positives, gram, mixed, H, W, l2))
-        W = _solve_for_w(rows, labels, W, H, l2)
-        Z = rows.times(W)
-        objectives.append(_objective(n_positives, _gram(Z), labels.transposed_times(Z), H, W, l2))
-        W, H = _balanced(W, H)
-    return Factors(W, H, np.array(objectives))
+
+    def __init__(
+        self,
+        X: Matrix,
+        Y: sp.csr_array,
+        n_components: int,
+        l2: float,
+        seed: int,
+        n_threads: int,
+        *,
+        control: _core.Control,
+    ) -> None:
+        if n_components > X.shape[1]:
+            raise ValueError(f"at most n_features = {X.shape[1]} components are possible, got {n_components}")
+        self._rows, self._labels = _Both(X, n_threads, control), _Both(Y, n_threads, control)
+        self._n_positives, self._l2 = float(Y.nnz), l2
+        # Begin in the range of XᵀY: the directions of X that carry labels.
+        drawn = np.random.default_rng(seed).standard_normal((Y.shape[1], n_components), dtype=np.float32)
+        with _one_blas_thread():
+            W, _ = np.linalg.qr(self._rows.transposed_times(self._labels.times(drawn)))
+        self._W = np.ascontiguousarray(W, dtype=np.float32)
+
+    def resume(self, W: Dense) -> None:
+        """Go on from the W of an earlier iteration."""
+        self._W = np.ascontiguousarray(W)
+
+    def iterate(self) -> Factors:
+        """Solve for H, then for W; return both with the objective after each."""
+        with _one_blas_thread():
+            rows, labels, W, l2 = self._rows, self._labels, self._W, self._l2
+            Z = rows.times(W)
+            gram = _gram(Z)
+            mixed = labels.transposed_times(Z)
+            H = _solve_ridge(gram, mixed, l2)
+            before = _objective(self._n_positives, gram, mixed, H, W, l2)
+            W = _solve_for_w(rows, labels, W, H, l2)
+            Z = rows.times(W)
+            after = _objective(self._n_positives, _gram(Z), labels.transposed_times(Z), H, W, l2)
+            self._W, H = _balanced(W, H)
+        return Factors(self._W, H, np.array([before, after]))
+
+
+class LemlSteps:
+    """The iterations of LEML as steps of a run, on one worker of its executor. Each step has all that came before."""
+
+    def __init__(self, run: Run, X: Matrix, Y: sp.csr_array, n_components: int, l2: float, seed: int) -> None:
+        self._W: Dense | None = None
+        self._objectives = np.zeros(0)
+        self._workers = run.workers(
+            LemlWorker, lambda shape: [[X, Y, n_components, l2, seed, shape.n_threads]], self._resume
+        )
+
+    def advance(self, step_id: int) -> Shard:
+        found: Factors = self._workers.ask(lambda group: group("iterate")[0], f"iteration {step_id}")
+        self._W = found.W
+        self._objectives = np.concatenate([self._objectives, found.objectives])
+        return {"W": found.W, "H": found.H, "objectives": self._objectives}
+
+    def restore(self, step_id: int, shard: Shard) -> None:
+        self._W, self._objectives = shard["W"], shard["objectives"]
+
+    def is_done(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        """End the worker."""
+        self._workers.close()
+
+    def _resume(self, group: Group) -> None:
+        if self._W is not None:
+            group("resume", self._W)
+
+
+@contextlib.contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread: sums, and so the last bits of a model, depend on the number of threads."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 class _Both:
@@ -128,7 +199,7 @@ def _solve_for_w(rows: _Both, labels: _Both, W: Dense, H: Dense, l2: float, n_st
     def apply(S: Dense) -> Dense:
         return np.asarray(rows.transposed_times(rows.times(S)) * weights + np.float32(l2) * S, dtype=np.float32)
 
-    # Jacobi preconditioning: features of very different size (tf-idf as in the file) converge as fast as equal ones.
+    # Jacobi preconditioning: features of very different scale (raw tf-idf) converge as fast as equal ones.
     diagonal = rows.column_squares[:, None] * weights + np.float32(l2)
     residual = goal - apply(W)
     direction = residual / diagonal
@@ -146,12 +217,12 @@ def _solve_for_w(rows: _Both, labels: _Both, W: Dense, H: Dense, l2: float, n_st
 
 
 def _ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Divide; columns that are solved already (0 / 0) stay where they are."""
+    """Divide; columns that are already solved (0 / 0) stay as they are."""
     return np.divide(above, below, out=np.zeros_like(above), where=below > 0).astype(np.float32)
 
 
 def _balanced(W: Dense, H: Dense) -> tuple[Dense, Dense]:
-    """Give each pair of columns equal norms: the product stays, the regulariser becomes as small as it can."""
+    """Give each pair of columns equal norms: this keeps the product and minimises the regulariser."""
     w_norms, h_norms = np.linalg.norm(W, axis=0), np.linalg.norm(H, axis=0)
     used = (w_norms > 0) & (h_norms > 0)
     scale = np.ones_like(w_norms)
@@ -160,6 +231,6 @@ def _balanced(W: Dense, H: Dense) -> tuple[Dense, Dense]:
 
 
 def _objective(n_positives: float, gram: NDArray[np.float64], mixed: Dense, H: Dense, W: Dense, l2: float) -> float:
-    """‖Y‖² - 2 ⟨YᵀZ, H⟩ + ⟨ZᵀZ, HᵀH⟩ + l2 (‖W‖² + ‖H‖²): Y is never made dense."""
+    """Return ‖Y‖² - 2 ⟨YᵀZ, H⟩ + ⟨ZᵀZ, HᵀH⟩ + l2 (‖W‖² + ‖H‖²) without making Y dense."""
     fit = n_positives - 2 * np.vdot(mixed.astype(np.float64), H) + np.vdot(gram, _gram(H))
     return float(fit + l2 * (np.vdot(W.astype(np.float64), W) + np.vdot(H.astype(np.float64), H)))
