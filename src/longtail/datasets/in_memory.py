@@ -95,6 +95,8 @@ def texts_and_labels(
 
 def text_list(texts: Any) -> list[str]:
     """Return texts as a list of str; a table must have one column."""
+    if type(texts) is list and all(type(text) is str for text in texts):  # what nearly every caller passes
+        return texts
     if isinstance(texts, str):
         raise TypeError(
             f"{_OWNER}: texts must be a list of str, got one str; put it into a list: [text] "
