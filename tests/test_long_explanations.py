@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import longtail as lt
 from longtail.dismec.lookup import places_of_label
-from longtail.tagging.spans import locate_characters, locate_words
 from tests.word_counter import WordCounter
 
 ALPHABET = st.text(alphabet="abAİßé \n\t_-'", max_size=60)
@@ -94,22 +92,20 @@ def _character_spans(text: str, name: str) -> list[tuple[int, int]]:
 
 @settings(max_examples=200, deadline=None)
 @given(text=ALPHABET, stop_words=st.sets(st.sampled_from(["ab", "ba", "aa"])))
-def test_words_are_found_where_the_twin_finds_them(text: str, stop_words: set[str]) -> None:
-    words = [word for word in re.findall(r"\w\w+", text) if word not in stop_words]
-    names = {*words, *(f"{a} {b}" for a, b in itertools.pairwise(words)), "ab ab", "missing"}
-    wanted = {name: [] for name in names}
-    locate_words(text, frozenset(stop_words), wanted)
-    assert wanted == {name: _word_spans(text, stop_words, name) for name in names}
-
-
-@settings(max_examples=200, deadline=None)
-@given(text=ALPHABET, size=st.integers(2, 5))
-def test_characters_are_found_where_the_twin_finds_them(text: str, size: int) -> None:
-    padded = [f" {piece} " for piece in text.split()]
-    names = {piece[at : at + size] for piece in padded for at in range(max(1, len(piece) - size + 1))} | {"zz", " z "}
-    wanted = {name: [] for name in names}
-    locate_characters(text, wanted)
-    assert wanted == {name: _character_spans(text, name) for name in names}
+def test_features_are_found_where_the_twins_find_them(text: str, stop_words: set[str]) -> None:
+    vectorizer = lt.TextVectorizer(
+        min_df=1, max_ngram=2, min_chars=2, max_chars=4, stop_words=sorted(stop_words) or None, lowercase=False
+    )
+    try:
+        vectorizer.fit([text])
+    except ValueError:
+        assume(False)  # nothing is left of the text
+    ids = range(len(vectorizer.vocabulary_))
+    found = vectorizer.locate(text, ids)
+    for feature_id, name in zip(ids, vectorizer.vocabulary_, strict=True):
+        is_word = feature_id < vectorizer.n_words_
+        expected = _word_spans(text, stop_words, name) if is_word else _character_spans(text, name)
+        assert found[feature_id] == sorted(expected), name
 
 
 @settings(max_examples=100, deadline=None)

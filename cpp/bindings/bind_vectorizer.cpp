@@ -73,14 +73,17 @@ void bind_vectorizer(nb::module_& m) {
         .def(
             "__init__",
             [](Analyzer* self, int max_ngram, int min_chars, int max_chars, const std::vector<std::string>& stop_words,
-               const Array1<std::int32_t>& word_ranges, const Array1<std::int32_t>& space_ranges) {
+               const Array1<std::int32_t>& word_ranges, const Array1<std::int32_t>& space_ranges,
+               const Array1<std::int32_t>& ideographic_ranges, const Array1<std::int32_t>& unspaced_ranges) {
                 if (max_ngram < 0 || min_chars < 1 || max_chars < 0)
                     throw std::invalid_argument("n-gram lengths must not be negative");
                 new (self) Analyzer({max_ngram, min_chars, max_chars}, stop_words,
-                                    CharacterClasses(as_span(word_ranges), as_span(space_ranges)));
+                                    CharacterClasses(as_span(word_ranges), as_span(space_ranges),
+                                                     as_span(ideographic_ranges), as_span(unspaced_ranges)));
             },
             nb::arg("max_ngram"), nb::arg("min_chars"), nb::arg("max_chars"), nb::arg("stop_words"),
-            nb::arg("word_ranges"), nb::arg("space_ranges"));
+            nb::arg("word_ranges"), nb::arg("space_ranges"), nb::arg("ideographic_ranges"),
+            nb::arg("unspaced_ranges"));
 
     m.def(
         "learn_vocabulary",

@@ -43,6 +43,24 @@ TEST_CASE("words have two characters or more, n-grams skip what lies between") {
     CHECK(words_of("..", 3).empty());
 }
 
+TEST_CASE("runs of scripts without blanks give short runs of characters beside the words") {
+    // Capital letters stand for ideographs, digits for a script like Thai.
+    const std::vector<std::int32_t> letters{'0', '9' + 1, 'A', 'Z' + 1, 'a', 'z' + 1}, blanks{' ', ' ' + 1};
+    const std::vector<std::int32_t> ideographs{'A', 'Z' + 1}, unspaced{'0', '9' + 1};
+    const Analyzer analyzer({2, 1, 0}, {"BC"}, CharacterClasses(letters, blanks, ideographs, unspaced));
+    Analyzer::Scratch scratch;
+    const auto words = [&](std::string_view text) {
+        Strings found;
+        analyzer.words(text, scratch, [&](std::string_view word) { found.emplace_back(word); });
+        return found;
+    };
+    CHECK(words("webABCtls") == Strings{"web", "tls", "web tls", "A", "B", "C", "AB"});
+    CHECK(words("12345") == Strings{"12", "23", "34", "45", "123", "234", "345", "1234", "2345"});
+    CHECK(words("1 A a") == Strings{"1", "A"});
+    CHECK(words("A1") == Strings{"A", "1"});
+    CHECK(words("").empty());
+}
+
 TEST_CASE("character n-grams are padded by a blank, short words count once") {
     CHECK(characters_of("ab", 2, 3) == Strings{" a", "ab", "b ", " ab", "ab "});
     CHECK(characters_of("  a ", 3, 5) == Strings{" a "});

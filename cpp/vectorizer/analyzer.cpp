@@ -1,5 +1,6 @@
 #include "vectorizer/analyzer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace longtail {
@@ -19,10 +20,36 @@ bool Analyzer::is_stop_word(std::string_view word) const {
     return stop_words_.find({stop_bytes_.data(), stop_ends_.data()}, word, hash_bytes(word)) >= 0;
 }
 
+// Collect the character n-grams of a run in a script without blanks, and return where it ends. A run shorter than the
+// shortest n-gram is one feature, whole.
+std::size_t Analyzer::collect_run(std::string_view text, std::size_t begin, Script script, Scratch& scratch) const {
+    scratch.offsets.clear();
+    std::size_t end = begin;
+    while (end < text.size()) {
+        const CodePoint next = decode(text, end);
+        if (!classes_.is_word(next.value) || classes_.script(next.value) != script) break;
+        scratch.offsets.push_back(static_cast<std::uint32_t>(end));
+        end += next.n_bytes;
+    }
+    scratch.offsets.push_back(static_cast<std::uint32_t>(end));
+    const std::size_t length = scratch.offsets.size() - 1;
+    const std::size_t longest = script == Script::ideographic ? 2 : 4;
+    const std::size_t shortest = std::min(script == Script::ideographic ? std::size_t{1} : std::size_t{2}, length);
+    for (std::size_t n = shortest; n <= longest && n <= length; ++n) {
+        for (std::size_t i = 0; i + n <= length; ++i) {
+            const std::string_view piece = text.substr(scratch.offsets[i], scratch.offsets[i + n] - scratch.offsets[i]);
+            if (!is_stop_word(piece)) scratch.pieces.push_back(piece);
+        }
+    }
+    return end;
+}
+
 void Analyzer::collect_words(std::string_view text, Scratch& scratch) const {
     scratch.joined.clear();
     scratch.begins.clear();
     scratch.ends.clear();
+    scratch.pieces.clear();
+    const bool knows_scripts = classes_.knows_scripts();
     std::size_t position = 0;
     while (position < text.size()) {
         const CodePoint first = decode(text, position);
@@ -31,10 +58,18 @@ void Analyzer::collect_words(std::string_view text, Scratch& scratch) const {
             position = end;
             continue;
         }
+        if (knows_scripts) {
+            const Script script = classes_.script(first.value);
+            if (script != Script::spaced) {
+                position = collect_run(text, position, script, scratch);
+                continue;
+            }
+        }
         std::size_t n_characters = 1;
         while (end < text.size()) {
             const CodePoint next = decode(text, end);
             if (!classes_.is_word(next.value)) break;
+            if (knows_scripts && classes_.script(next.value) != Script::spaced) break;
             end += next.n_bytes;
             ++n_characters;
         }

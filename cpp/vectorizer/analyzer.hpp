@@ -18,13 +18,17 @@ struct AnalyzerConfig {
 
 // Cuts a text into features, exactly as scikit-learn's vectorizers do with their default pattern: words are runs of two
 // or more word characters, their n-grams are joined by one blank; character n-grams (analyzer="char_wb") stay within
-// what blanks separate, with one blank added on both sides.
+// what blanks separate, with one blank added on both sides. Where the character classes know scripts without blanks, runs
+// of those scripts are cut out of the words and give runs of 1 to 2 (ideographs, kana) or 2 to 4 characters (Thai and
+// the like) as features beside the words; they take no part in the n-grams of words.
 class Analyzer {
 public:
     struct Scratch {
         std::string joined;                  // the words of a text, one blank between them, or one padded word
         std::vector<std::uint32_t> begins;   // of the words (or characters) in `joined`
         std::vector<std::uint32_t> ends;
+        std::vector<std::string_view> pieces;     // features from scripts without blanks, as parts of the text
+        std::vector<std::uint32_t> offsets;       // of the characters of the current run
     };
 
     Analyzer(const AnalyzerConfig& config, const std::vector<std::string>& stop_words, CharacterClasses classes);
@@ -41,6 +45,7 @@ public:
         for (std::size_t n = 1; n <= static_cast<std::size_t>(config_.max_ngram) && n <= n_words; ++n)
             for (std::size_t i = 0; i + n <= n_words; ++i)
                 use(joined.substr(scratch.begins[i], scratch.ends[i + n - 1] - scratch.begins[i]));
+        for (const std::string_view piece : scratch.pieces) use(piece);
     }
 
     template <class Use>
@@ -65,6 +70,7 @@ public:
 
 private:
     void collect_words(std::string_view text, Scratch& scratch) const;
+    std::size_t collect_run(std::string_view text, std::size_t begin, Script script, Scratch& scratch) const;
     bool next_padded(std::string_view text, std::size_t& position, Scratch& scratch) const;
     bool is_stop_word(std::string_view word) const;
 

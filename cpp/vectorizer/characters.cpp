@@ -1,5 +1,6 @@
 #include "vectorizer/characters.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace longtail {
@@ -9,8 +10,16 @@ constexpr std::int32_t kEndOfUnicode = 0x110000;
 }
 
 CharacterClasses::CharacterClasses(std::span<const std::int32_t> word_ranges,
-                                   std::span<const std::int32_t> space_ranges)
-    : word_(bits_of(word_ranges)), space_(bits_of(space_ranges)) {}
+                                   std::span<const std::int32_t> space_ranges,
+                                   std::span<const std::int32_t> ideographic_ranges,
+                                   std::span<const std::int32_t> unspaced_ranges)
+    : word_(bits_of(word_ranges)),
+      space_(bits_of(space_ranges)),
+      ideographic_(bits_of(ideographic_ranges)),
+      unspaced_(bits_of(unspaced_ranges)) {
+    for (const std::span<const std::int32_t> ranges : {ideographic_ranges, unspaced_ranges})
+        if (!ranges.empty()) first_of_scripts_ = std::min(first_of_scripts_, static_cast<std::uint32_t>(ranges.front()));
+}
 
 std::vector<std::uint64_t> CharacterClasses::bits_of(std::span<const std::int32_t> ranges) {
     std::int32_t last = 0;

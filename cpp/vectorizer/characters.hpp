@@ -8,15 +8,27 @@
 
 namespace longtail {
 
-// Which code points are letters of words and which are blanks. The ranges come from the running Python, so that words
-// end here exactly where its regular expressions end them, whatever version of Unicode it knows.
+// How scripts mark words: by blanks, or not at all. Without blanks, short runs of characters take the place of words.
+enum class Script : std::uint8_t { spaced, ideographic, unspaced };
+
+// Which code points are letters of words, which are blanks, and which belong to scripts without blanks between words
+// (ideographs and kana; Thai, Lao, Khmer, Burmese). The ranges come from the running Python, so that words end here exactly
+// where its regular expressions end them, whatever version of Unicode it knows.
 class CharacterClasses {
 public:
     // Each span is begin, end, begin, end, ... in increasing order, half-open.
-    CharacterClasses(std::span<const std::int32_t> word_ranges, std::span<const std::int32_t> space_ranges);
+    CharacterClasses(std::span<const std::int32_t> word_ranges, std::span<const std::int32_t> space_ranges,
+                     std::span<const std::int32_t> ideographic_ranges = {},
+                     std::span<const std::int32_t> unspaced_ranges = {});
 
     bool is_word(std::uint32_t code_point) const { return has(word_, code_point); }
     bool is_space(std::uint32_t code_point) const { return has(space_, code_point); }
+    bool knows_scripts() const { return !ideographic_.empty() || !unspaced_.empty(); }
+    Script script(std::uint32_t code_point) const {
+        if (code_point < first_of_scripts_) return Script::spaced;  // nearly all of most texts
+        if (has(ideographic_, code_point)) return Script::ideographic;
+        return has(unspaced_, code_point) ? Script::unspaced : Script::spaced;
+    }
 
 private:
     static std::vector<std::uint64_t> bits_of(std::span<const std::int32_t> ranges);
@@ -27,6 +39,9 @@ private:
 
     std::vector<std::uint64_t> word_;
     std::vector<std::uint64_t> space_;
+    std::vector<std::uint64_t> ideographic_;
+    std::vector<std::uint64_t> unspaced_;
+    std::uint32_t first_of_scripts_ = UINT32_MAX;
 };
 
 struct CodePoint {

@@ -127,7 +127,7 @@ def add_coverage(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, No
 class TextAnalyzer:
     """Cuts texts into words, word n-grams and character n-grams."""
 
-    def __init__(self, max_ngram: int, min_chars: int, max_chars: int, stop_words: Sequence[str], word_ranges: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], space_ranges: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+    def __init__(self, max_ngram: int, min_chars: int, max_chars: int, stop_words: Sequence[str], word_ranges: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], space_ranges: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], ideographic_ranges: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], unspaced_ranges: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
 def learn_vocabulary(texts: list[str], analyzer: TextAnalyzer, min_rows: int, max_rows: int, max_features: int, control: Control) -> tuple[NDArray[numpy.uint8], NDArray[numpy.int64], NDArray[numpy.int64], int]:
     """

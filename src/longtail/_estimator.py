@@ -12,8 +12,8 @@ from dataclasses import fields
 from typing import Any, Self
 
 
-class Estimator:
-    """What scikit-learn's tools call; the parameters are the fields of a dataclass with ``init=True``."""
+class Parameters:
+    """A dataclass whose fields with ``init=True`` are its parameters, as scikit-learn's tools get and set them."""
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
@@ -62,6 +62,10 @@ class Estimator:
         from sklearn.utils import estimator_html_repr
 
         return str(estimator_html_repr(self))
+
+
+class Estimator(Parameters):
+    """What scikit-learn's tools call of a classifier."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of ``predict(X)``: the share of rows whose labels are all right."""

@@ -25,8 +25,8 @@ def test_fasttext_labels_may_stand_anywhere(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     texts, labels = lt.datasets.read_text(path)
-    assert texts == [*TEXTS, "__label__ is a bare prefix"]
-    assert labels == [*LABELS, []]
+    assert texts == [TEXTS[0], "", *TEXTS[1:], "__label__ is a bare prefix"], "every line is a text"
+    assert labels == [LABELS[0], [], *LABELS[1:], []]
     packed = tmp_path / "train.ft.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert lt.datasets.read_text(packed) == (texts, labels)
@@ -52,7 +52,7 @@ def test_a_table_with_named_columns_is_no_annif_corpus(tmp_path: Path) -> None:
     path.write_text("text\tlabels\na web server\t<b>;c\n")
     assert lt.datasets.read_text(path) == (["a web server"], [["<b>", "c"]])
     path.write_text("no\tnames\n")
-    with pytest.raises(ValueError, match="expected the column names text and labels"):
+    with pytest.raises(ValueError, match="pass text_column=… for one of no, names"):
         lt.datasets.read_text(path)
 
 
@@ -73,10 +73,10 @@ def test_parquet_columns_come_out(tmp_path: Path) -> None:
 def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "train.parquet"
     write_parquet(path, {"body": TEXTS})
-    with pytest.raises(ValueError, match=r"expected a column text \(and labels\), got body"):
+    with pytest.raises(ValueError, match=r"there is no column 'text' for the text; pass text_column=… for one of body"):
         lt.datasets.read_text(path)
-    write_parquet(path, {"text": TEXTS, "labels": ["a", "b", "c"]})
-    with pytest.raises(ValueError, match="row 0: text must be a string and labels a list of strings"):
+    write_parquet(path, {"text": TEXTS, "labels": [0.5, 1.5, 2.5]})
+    with pytest.raises(ValueError, match="row 0: labels must be text or whole numbers, got float"):
         lt.datasets.read_text(path)
     path.write_bytes(b"PAR1 no parquet")
     with pytest.raises(ValueError, match="is not a sound parquet file"):

@@ -51,20 +51,26 @@ def test_long_cells_are_read_and_the_global_limit_of_csv_is_left_alone(tmp_path)
         ("a.jsonl", "[1]\n", "line 1, column 1", "expected an object"),
         ("a.jsonl", '{"labels": []}\n', "line 1, column 1", "expected an object"),
         ("a.jsonl", '\n\n{"text": 5}\n', "line 3, column 1", "text must be text, got int"),
-        ("a.jsonl", '{"text": "a", "labels": "b"}\n', "line 1, column 1", '"labels" must be a list'),
-        ("a.jsonl", '{"text": "a", "labels": [1]}\n', "line 1, column 1", "labels must be text, got int"),
+        ("a.jsonl", '{"text": "a", "labels": {"b": 1}}\n', "line 1, column 1", "labels must be text or whole numbers"),
+        ("a.jsonl", '{"text": "a", "labels": [1.5]}\n', "line 1, column 1", "labels must be text or whole numbers"),
+        ("a.jsonl", '{"body": "a"}\n', "line 1, column 1", "got body; pass text_column="),
         ("a.jsonl", '{"text": "\\ud800"}\n', "line 1, column 1", "surrogate"),
         ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', "line 2, column 11", "not valid UTF-8"),
         ("a.jsonl", "[" * 100_000, "line 1, column 1", "not JSON that can be read"),
         ("a.jsonl", "9" * 10_000, "line 1, column 1", ""),
         ("a.jsonl", '{"text": "' + "x" * 200 + '"}', "line 1, column 1", "longer than 100 bytes"),
-        ("a.csv", "", "line 1, column 1", "expected the column names"),
-        ("a.csv", "title,labels\n", "line 1, column 1", "expected the column names"),
-        ("a.csv", "text,text\n", "line 1, column 1", "expected the column names"),
+        ("a.csv", "", "line 1, column 1", "expected a line of column names"),
+        ("a.csv", "title,labels\n", "line 1, column 1", "pass text_column=… for one of title, labels"),
+        ("a.csv", "text,text\n", "line 1, column 1", "there are two columns 'text'"),
         ("a.csv", "text,labels\na,b,c\n", "line 2, column 1", "expected 2 cells, got 3"),
-        ("a.csv", 'text,labels\n"a"b,c\n', "line 2, column 1", "expected after"),
-        ("a.csv", 'text,labels\n"a,c\nd\n', "line 3, column 1", "unexpected end"),
-        ("a.csv", 'text,labels\n"' + ("x" * 60 + "\n") * 9 + '",b', "line 3, column 1", "field larger than"),
+        ("a.csv", 'text,labels\n"a"b,c\n', "line 2, column 1", "a quoted cell must be followed by ',' or the end"),
+        ("a.csv", 'text,labels\n"a,c\nd\n', "line 3, column 1", "a quotation mark opens a cell that is never closed"),
+        (
+            "a.csv",
+            'text,labels\n"' + ("x" * 60 + "\n") * 9 + '",b',
+            "line 3, column 1",
+            "is a closing quotation mark missing?",
+        ),
         ("a.tsv", b"text\tlabels\n\xe4\tb\n", "line 2, column 1", "not valid UTF-8"),
     ],
 )
@@ -103,15 +109,17 @@ def test_any_bytes_are_read_or_refused_with_their_place(tmp_path, name, pieces):
 
 
 def test_names_must_tell_the_format(tmp_path):
-    with pytest.raises(ValueError, match=r"\.jsonl, \.csv, \.tsv, \.fasttext"):
+    with pytest.raises(
+        ValueError, match=r"\.jsonl, \.ndjson, \.json, \.csv, \.tsv, \.fasttext, .* or pass format= one of jsonl, json"
+    ):
         read_text(write(tmp_path, "rows.doc", ""))
 
 
 def test_write_jsonl_refuses_what_is_no_text(tmp_path):
     with pytest.raises(ValueError, match="same length, got 2 and 1"):
         write_jsonl(tmp_path / "a.jsonl", ["a", "b"], [["c"]])
-    with pytest.raises(ValueError, match="row 1: labels must be text, got int"):
-        write_jsonl(tmp_path / "a.jsonl", ["a", "b"], [["c"], [3]])
+    with pytest.raises(ValueError, match="row 1: labels must be text or whole numbers, got float"):
+        write_jsonl(tmp_path / "a.jsonl", ["a", "b"], [["c"], [3.5]])
     with pytest.raises(ValueError, match="row 0: text holds half of a surrogate pair"):
         write_jsonl(tmp_path / "a.jsonl", ["\ud800"], [[]])
     assert list(tmp_path.iterdir()) == []

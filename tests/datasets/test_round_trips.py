@@ -162,7 +162,7 @@ def test_writers_refuse_what_is_no_real_number(tmp_path, X):
 def test_names_with_unknown_endings_are_refused_with_the_known_ones(tmp_path):
     (tmp_path / "rows.xyz").write_text("")
     for call in (lambda p: datasets.read(p), lambda p: datasets.write(p, np.eye(1), np.eye(1))):
-        with pytest.raises(ValueError, match=r"'\.xyz' is known; use \.txt"):
+        with pytest.raises(ValueError, match=r"'\.xyz' is known; rows of numbers: \.txt.*texts: \.jsonl, .*\.feather"):
             call(tmp_path / "rows.xyz")
     with pytest.raises(ValueError, match=r"\.jsonl is a format of texts, .* use \.txt"):
         datasets.read(tmp_path / "rows.jsonl")

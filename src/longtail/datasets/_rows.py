@@ -11,6 +11,7 @@ from longtail import _core
 from longtail._rules import N_JOBS, check_value
 from longtail._threads import resolve_n_jobs
 from longtail.datasets._csr import build_csr, build_labels
+from longtail.datasets._limits import UnpackLimit
 from longtail.datasets._streams import ahead, guess_text_bytes, is_plain_file, read_blocks
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def read_rows(
     first_feature_id: int = 0,
     n_features: int | None = None,
     n_labels: int | None = None,
+    max_unpacked_bytes: int | None = None,
 ) -> tuple[Csr, Csr]:
     """Read features and labels; a dialect without labels gives a label matrix of no columns."""
     check_value(f"read_{dialect}", "n_jobs", n_jobs, N_JOBS)
@@ -43,8 +45,9 @@ def read_rows(
         if is_plain_file(path):
             reader.read_file(path, n_threads, control)
         else:
-            reader.expect_bytes(guess_text_bytes(path))
-            blocks = read_blocks(path)
+            limit = UnpackLimit(str(path), max_unpacked_bytes)
+            reader.expect_bytes(min(guess_text_bytes(path), limit.allowed(path.stat().st_size)))
+            blocks = read_blocks(path, limit)
             # Unpacking takes longer than parsing, so one thread for each is all that helps. Not for pipes: a thread
             # that waits for one cannot be stopped.
             for block in ahead(blocks) if n_threads > 1 and path.is_file() else blocks:

@@ -12,7 +12,9 @@ import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, Any
+
+from longtail.datasets._limits import UnpackLimit
 
 _BLOCK_BYTES = 1 << 18
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -26,38 +28,60 @@ def is_plain_file(path: Path) -> bool:
         return file.read(2) != _GZIP_MAGIC
 
 
-def read_blocks(path: Path) -> Iterator[bytes]:
+def read_blocks(path: Path, limit: UnpackLimit | None = None) -> Iterator[bytes]:
     """Yield the bytes of a file or pipe, decompressed when they begin as gzip does."""
     with path.open("rb") as file:
-        first = file.read(_BLOCK_BYTES)
-        if first.startswith(_GZIP_MAGIC):
-            yield from _decompressed(file, first, path)
-        else:
-            block = first
-            while block:
-                yield block
-                block = file.read(_BLOCK_BYTES)
+        yield from blocks_of(file, str(path), UnpackLimit(str(path), None) if limit is None else limit)
 
 
-def _decompressed(file: BinaryIO, first: bytes, path: Path) -> Iterator[bytes]:
+def blocks_of(file: IO[Any], name: str, limit: UnpackLimit) -> Iterator[bytes]:
+    """Yield the bytes of an open file, decompressed when they begin as gzip does; text is encoded as UTF-8."""
+    first = _read(file)
+    if first.startswith(_GZIP_MAGIC):
+        yield from _decompressed(file, first, name, limit)
+        return
+    block = first
+    while block:
+        yield block
+        block = _read(file)
+
+
+def _read(file: IO[Any]) -> bytes:
+    block = file.read(_BLOCK_BYTES)
+    if isinstance(block, str):
+        return block.encode()
+    return b"" if block is None else bytes(block)
+
+
+def _decompressed(file: IO[Any], first: bytes, name: str, limit: UnpackLimit) -> Iterator[bytes]:
     stream = zlib.decompressobj(wbits=31)
     pending = first
+    n_packed, n_unpacked = len(first), 0
+
+    def more() -> bytes:
+        nonlocal n_packed
+        block = _read(file)
+        n_packed += len(block)
+        return block
+
     while True:
         try:
             block = stream.decompress(pending, _BLOCK_BYTES)
         except zlib.error as error:
-            raise ValueError(f"{path} is not a sound gzip file: {error}") from None
+            raise ValueError(f"{name} is not a sound gzip file: {error}") from None
+        n_unpacked += len(block)
+        limit.check(n_packed, n_unpacked)
         if block:
             yield block
         if stream.eof:  # a gzip file may hold several members, and zeros after the last
-            pending = stream.unused_data.lstrip(b"\0") or file.read(_BLOCK_BYTES).lstrip(b"\0")
+            pending = stream.unused_data.lstrip(b"\0") or more().lstrip(b"\0")
             if not pending:
                 return
             stream = zlib.decompressobj(wbits=31)
         else:
-            pending = stream.unconsumed_tail or file.read(_BLOCK_BYTES)
+            pending = stream.unconsumed_tail or more()
             if not pending and not block:
-                raise ValueError(f"{path} is not a sound gzip file: it ends early; is the download complete?")
+                raise ValueError(f"{name} is not a sound gzip file: it ends early; is the download complete?")
 
 
 def guess_text_bytes(path: Path) -> int:

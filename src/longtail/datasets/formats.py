@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from longtail.datasets._recognition import BY_ENDING
 from longtail.datasets.csr_directory import read_csr_directory, write_csr_directory
 from longtail.datasets.npz import read_npz, write_npz
 from longtail.datasets.svmlight import read_svmlight, write_svmlight
@@ -15,11 +16,17 @@ if TYPE_CHECKING:
     from longtail.datasets._csr import Csr
 
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
-TEXT_ENDINGS = (".jsonl", ".csv", ".tsv", ".fasttext", ".ft", ".parquet")
+TEXT_ENDINGS = tuple(BY_ENDING)
 _KNOWN = ".txt (XMC), .svm (svmlight), both also .gz, .npz (a pair X… and Y…), or a CSR directory"
 
 
-def read(path: str | PathLike[str], *, n_features: int | None = None, n_labels: int | None = None) -> tuple[Csr, Csr]:
+def read(
+    path: str | PathLike[str],
+    *,
+    n_features: int | None = None,
+    n_labels: int | None = None,
+    max_unpacked_bytes: int | None = None,
+) -> tuple[Csr, Csr]:
     """Read a data set in the format that its name tells.
 
     Parameters
@@ -31,6 +38,9 @@ def read(path: str | PathLike[str], *, n_features: int | None = None, n_labels: 
     n_features, n_labels : int, optional
         At least so many columns where the format does not tell their number (svmlight): give those of the training set
         for a test set, which may lack the last ones. Other formats tell it, and it stays as told.
+    max_unpacked_bytes : int, optional
+        How much gzip or npz may unpack to; default: 100 times its size, at least 16 MiB, or the number in the
+        environment variable ``LONGTAIL_MAX_UNPACKED_BYTES``. A file that unpacks to more is refused.
 
     Returns
     -------
@@ -54,11 +64,11 @@ def read(path: str | PathLike[str], *, n_features: int | None = None, n_labels: 
     if path.is_dir():
         return read_csr_directory(path)
     if suffix == ".txt":
-        return read_xmc(path, _other_half(path))
+        return read_xmc(path, _other_half(path), max_unpacked_bytes=max_unpacked_bytes)
     if suffix in _SVMLIGHT:
-        return _widened(*read_svmlight(path), n_features or 0, n_labels or 0)
+        return _widened(*read_svmlight(path, max_unpacked_bytes=max_unpacked_bytes), n_features or 0, n_labels or 0)
     if suffix == ".npz":
-        return read_npz(path)
+        return read_npz(path, max_unpacked_bytes=max_unpacked_bytes)
     raise _unknown(path, suffix)
 
 
@@ -121,4 +131,7 @@ def _other_half(path: Path) -> Path | None:
 def _unknown(path: Path, suffix: str) -> ValueError:
     if suffix in TEXT_ENDINGS:
         return ValueError(f"{path}: {suffix} is a format of texts, here rows of numbers are wanted; use {_KNOWN}")
-    return ValueError(f"{path}: no format with the ending {suffix!r} is known; use {_KNOWN}")
+    return ValueError(
+        f"{path}: no format with the ending {suffix!r} is known; rows of numbers: {_KNOWN}; "
+        f"texts: {', '.join(TEXT_ENDINGS)} (each also .gz), or a directory of .txt files"
+    )

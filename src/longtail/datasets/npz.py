@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail.datasets._csr import checked_csr, checked_labels, ones_where_nonzero
+from longtail.datasets._limits import UnpackLimit
 from longtail.datasets._streams import new_file
 
 if TYPE_CHECKING:
     from longtail.datasets._csr import Csr
 
 _MAX_COUNT = 2**62
+_MEMBERS = ("format", "shape", "indptr", "indices", "data")
 _KIND_NAMES = {"SU": "text", "iu": "integers", "biuf": "real numbers"}
 
 
@@ -36,7 +38,12 @@ def labels_path_of(path: Path) -> Path:
     return path.with_name("Y" + path.name[1:])
 
 
-def read_npz(path: str | PathLike[str], labels_path: str | PathLike[str] | None = None) -> tuple[Csr, Csr]:
+def read_npz(
+    path: str | PathLike[str],
+    labels_path: str | PathLike[str] | None = None,
+    *,
+    max_unpacked_bytes: int | None = None,
+) -> tuple[Csr, Csr]:
     """Read a pair of matrices that scipy or PECOS saved as npz.
 
     Nothing is unpickled, and every claim of the files is checked before it is used.
@@ -47,6 +54,9 @@ def read_npz(path: str | PathLike[str], labels_path: str | PathLike[str] | None 
         The features, ``X.trn.npz``: a CSR or CSC matrix.
     labels_path : str or path-like, optional
         The labels; default: the same name with ``Y`` for its first letter. Entries that are not 0 are labels.
+    max_unpacked_bytes : int, optional
+        How much each of the two files may unpack to; default: 100 times its size, at least 16 MiB, or the number in
+        the environment variable ``LONGTAIL_MAX_UNPACKED_BYTES``. A file that unpacks to more is refused.
 
     Returns
     -------
@@ -67,7 +77,8 @@ def read_npz(path: str | PathLike[str], labels_path: str | PathLike[str] | None 
     """
     features_path = Path(path)
     labels_path = labels_path_of(features_path) if labels_path is None else Path(labels_path)
-    X, Y = _read_matrix(features_path), _read_matrix(labels_path)
+    X = _read_matrix(features_path, max_unpacked_bytes)
+    Y = _read_matrix(labels_path, max_unpacked_bytes)
     if X.shape[0] != Y.shape[0]:
         raise ValueError(f"{features_path} has {X.shape[0]} rows, but {labels_path} has {Y.shape[0]}")
     return X, ones_where_nonzero(Y)
@@ -121,10 +132,13 @@ def write_npz(
         save_npz(labels_file, Y)
 
 
-def _read_matrix(path: Path) -> Csr:
+def _read_matrix(path: Path, max_unpacked_bytes: int | None) -> Csr:
     from scipy.sparse import csc_array, csr_array
 
     with path.open("rb") as file, _damage_as_value_error(path), zipfile.ZipFile(file) as archive:
+        limit, n_packed = UnpackLimit(str(path), max_unpacked_bytes), path.stat().st_size
+        # zipfile reads no more of a member than the directory of the archive claims.
+        limit.check(n_packed, sum(archive.getinfo(f"{name}.npy").file_size for name in _MEMBERS))
         form = _read_member(path, archive, "format", "SU", ()).item()
         form = form.decode("latin-1") if isinstance(form, bytes) else form
         if form not in ("csr", "csc"):
@@ -133,6 +147,8 @@ def _read_matrix(path: Path) -> Csr:
         indptr = _read_member(path, archive, "indptr", "iu", (None,))
         indices = _read_member(path, archive, "indices", "iu", (None,))
         values = _read_member(path, archive, "data", "biuf", (len(indices),))
+    if form == "csc" and 0 <= n_rows <= _MAX_COUNT:
+        limit.check(n_packed, 8 * n_rows)  # becomes the indptr of the CSR form, however few entries there are
     n_major, n_minor = (n_rows, n_columns) if form == "csr" else (n_columns, n_rows)
     _check_parts(path, n_major, n_minor, indptr, indices)
     matrix = (csr_array if form == "csr" else csc_array)((values, indices, indptr), shape=(n_rows, n_columns))

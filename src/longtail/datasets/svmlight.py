@@ -24,6 +24,7 @@ def read_svmlight(
     n_labels: int | None = None,
     one_based: bool = False,
     n_jobs: int | None = None,
+    max_unpacked_bytes: int | None = None,
 ) -> tuple[Csr, Csr]:
     """Read a data set in the multi-label svmlight format.
 
@@ -40,6 +41,9 @@ def read_svmlight(
         The file counts features from 1, as libsvm's own files do. Labels always count from 0.
     n_jobs : int, optional
         Threads; default: as many as this process may use. The result does not depend on it.
+    max_unpacked_bytes : int, optional
+        How much gzip may unpack to; default: 100 times its size, at least 16 MiB, or the number in the environment
+        variable ``LONGTAIL_MAX_UNPACKED_BYTES``. A file that unpacks to more is refused.
 
     Returns
     -------
@@ -75,6 +79,7 @@ def read_svmlight(
         first_feature_id=int(one_based),
         n_features=n_features,
         n_labels=n_labels,
+        max_unpacked_bytes=max_unpacked_bytes,
     )
 
 

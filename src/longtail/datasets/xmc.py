@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def read_xmc(
-    path: str | PathLike[str], labels_path: str | PathLike[str] | None = None, *, n_jobs: int | None = None
+    path: str | PathLike[str],
+    labels_path: str | PathLike[str] | None = None,
+    *,
+    n_jobs: int | None = None,
+    max_unpacked_bytes: int | None = None,
 ) -> tuple[Csr, Csr]:
     """Read a data set in the XMC text format.
 
@@ -33,6 +37,9 @@ def read_xmc(
         the header ``n_rows n_columns`` and lines ``column:value``. Labels with value 0 are left out.
     n_jobs : int, optional
         Threads; default: as many as this process may use. The result does not depend on it.
+    max_unpacked_bytes : int, optional
+        How much gzip may unpack to; default: 100 times its size, at least 16 MiB, or the number in the environment
+        variable ``LONGTAIL_MAX_UNPACKED_BYTES``. A file that unpacks to more is refused.
 
     Returns
     -------
@@ -61,9 +68,9 @@ def read_xmc(
            [0., 0., 0.]], dtype=float32)
     """
     if labels_path is None:
-        return read_rows(Path(path), "xmc", n_jobs)
-    X, _ = read_rows(Path(path), "matrix", n_jobs)
-    Y, _ = read_rows(Path(labels_path), "matrix", n_jobs)
+        return read_rows(Path(path), "xmc", n_jobs, max_unpacked_bytes=max_unpacked_bytes)
+    X, _ = read_rows(Path(path), "matrix", n_jobs, max_unpacked_bytes=max_unpacked_bytes)
+    Y, _ = read_rows(Path(labels_path), "matrix", n_jobs, max_unpacked_bytes=max_unpacked_bytes)
     if X.shape[0] != Y.shape[0]:
         raise ValueError(f"{path} has {X.shape[0]} rows, but {labels_path} has {Y.shape[0]}")
     return X, ones_where_nonzero(Y)

@@ -85,8 +85,9 @@ def expect(cls: type[TextVectorizer | Calibration], owner: str, fitted: Mapping[
 
 def put_together(cls: type[TextVectorizer | Calibration], parts: Parts) -> TextVectorizer | Calibration:
     """Make a part of a tagger; it checks itself."""
-    check_keys(f'"parameters" of {cls.__name__}', parts.parameters, cls._rules)
-    part = cls(**parts.parameters)
+    parameters = {**getattr(cls, "_absent", {}), **parts.parameters}  # older models lack what came later
+    check_keys(f'"parameters" of {cls.__name__}', parameters, cls._rules)
+    part = cls(**parameters)
     part.check_params()
     for name, value in {**parts.fitted, **parts.arrays, **parts.names}.items():
         setattr(part, name, value)

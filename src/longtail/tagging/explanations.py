@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._matrices import Matrix, csr_from_parts
-from longtail.tagging.spans import Spans
-from longtail.tagging.vectorizer import TextVectorizer
+from longtail.tagging.vectorizer import Spans, TextVectorizer
 
 # Depth of the ranking in which a label's score is looked up when the estimator offers no other way.
 _SEARCH_TOP_K = 4096

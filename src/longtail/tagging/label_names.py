@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from longtail._matrices import csr_from_parts
+from longtail.datasets.in_memory import label_lists, text_list
 
 
-def encode_labels(labels: Sequence[Iterable[str]]) -> tuple[list[str], sp.csr_array]:
+def encode_labels(labels: Any) -> tuple[list[str], sp.csr_array]:
     """Number label names in sorted order and return the names and the label matrix."""
     rows = name_rows(labels)
     names = sorted({name for row in rows for name in row})
@@ -19,17 +20,9 @@ def encode_labels(labels: Sequence[Iterable[str]]) -> tuple[list[str], sp.csr_ar
     return names, indicator([[ids[name] for name in row] for row in rows], len(names))
 
 
-def name_rows(labels: Sequence[Iterable[str]]) -> list[list[str]]:
-    """Check that every row is a list of names."""
-    rows: list[list[str]] = []
-    for row_id, row in enumerate(labels):
-        if isinstance(row, str):
-            raise TypeError(f"Tagger: the labels of text {row_id} must be a list of str, got the str {row!r}")
-        rows.append(list(row))
-        for name in rows[-1]:
-            if not isinstance(name, str):
-                raise TypeError(f"Tagger: the labels of text {row_id} must be str, got {name!r}")
-    return rows
+def name_rows(labels: Any) -> list[list[str]]:
+    """Return the label names of each row; see `longtail.datasets.texts_and_labels` for what is accepted."""
+    return label_lists(labels)
 
 
 def indicator(rows: list[list[int]], n_labels: int) -> sp.csr_array:
@@ -42,14 +35,8 @@ def indicator(rows: list[list[int]], n_labels: int) -> sp.csr_array:
 
 
 def checked_texts(texts: Any) -> list[str]:
-    """Check that texts is a list of str."""
-    if isinstance(texts, str):
-        raise TypeError("Tagger: texts must be a list of str, got one str; put it into a list: [text]")
-    checked: list[str] = list(texts)
-    for row_id, text in enumerate(checked):
-        if not isinstance(text, str):
-            raise TypeError(f"Tagger: text {row_id} must be a str, got {text!r}")
-    return checked
+    """Return texts as a list of str; accepts any collection of str and tables of one column."""
+    return text_list(texts)
 
 
 def checked_names(what: str, names: Iterable[str]) -> list[str]:

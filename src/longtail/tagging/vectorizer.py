@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._array_files import ArraySpec
+from longtail._estimator import Parameters
 from longtail._matrices import csr_from_parts
-from longtail._rules import Bool, Choice, Int, Nothing, Real, Rule, check_params
+from longtail._rules import Bool, Choice, Int, Nothing, Real, Rule, Text, check_params
 from longtail._threads import resolve_n_jobs
-from longtail.tagging.spans import Spans, locate_characters, locate_words, lowered_with_origin
+from longtail.datasets.in_memory import text_list
+from longtail.tagging.normalizer import Normalizer
+from longtail.tagging.scripts import END_OF_CLASSES, RUN_LENGTHS, character_classes, run_pattern, word_pattern
+from longtail.tagging.stemmers import find_stemmer
 
-# Nothing beyond is a letter, a digit or a blank in any version of Unicode.
-_END_OF_CLASSES = 0x40000
+Spans = list[tuple[int, int]]
+
 # Starting a second thread takes longer than vectorising this many texts.
 _TEXTS_PER_THREAD = 64
 
@@ -35,16 +39,22 @@ class Words:
         return isinstance(value, list | tuple | set | frozenset) and all(isinstance(word, str) for word in value)
 
 
-@dataclass(kw_only=True)
-class TextVectorizer:
+@dataclass(kw_only=True, repr=False)
+class TextVectorizer(Parameters):
     """Turn texts into unit-length tf-idf rows.
 
-    The result equals that of scikit-learn's ``TfidfVectorizer`` to the last bit, in native code that leaves Python
-    free: words are runs of two or more letters, digits or underscores of any script; character n-grams, if asked for,
-    are those of its ``analyzer="char_wb"``, and words and characters together share one row.
+    For ASCII text the result equals that of scikit-learn's ``TfidfVectorizer`` to the last bit, in native code that
+    leaves Python free: words are runs of two or more letters, digits or underscores; character n-grams, if asked for,
+    are those of its ``analyzer="char_wb"``, and words and characters together share one row. It is a scikit-learn
+    transformer and works in a ``Pipeline``.
 
     Parameters
     ----------
+    tokenizer : "unicode" or "sklearn", default "unicode"
+        "unicode" is for all languages: one spelling for composed, decomposed and full-width letters, full case
+        folding, marks belong to words, and scripts without blanks between words are cut into short runs of
+        characters: 1 and 2 of Chinese and Japanese, 2 to 4 of Thai, Lao, Khmer and Burmese. "sklearn" is what
+        scikit-learn does with any text.
     max_ngram : int, default 1
         Also use runs of up to this many words as features; 0 uses no words.
     min_chars, max_chars : int, default 3 and 0
@@ -62,6 +72,13 @@ class TextVectorizer:
     unit_rows : bool, default True
         Scale every row to length 1.
     lowercase : bool, default True
+    strip_accents : bool, default False
+        Read "café" as "cafe".
+    strip_html : bool, default False
+        Leave out tags, comments, scripts and styles, and replace entities.
+    stemmer : str, optional
+        A language of the Snowball stemmers, such as "english" or "finnish", to reduce words to their stems (needs
+        ``pip install 'longtail[stemmer]'``).
 
     Attributes
     ----------
@@ -79,6 +96,7 @@ class TextVectorizer:
     (1, 3)
     """
 
+    tokenizer: str = "unicode"
     max_ngram: int = 1
     min_chars: int = 3
     max_chars: int = 0
@@ -89,8 +107,12 @@ class TextVectorizer:
     sublinear_tf: bool = True
     unit_rows: bool = True
     lowercase: bool = True
+    strip_accents: bool = False
+    strip_html: bool = False
+    stemmer: str | None = None
 
     _rules: ClassVar[dict[str, tuple[Rule, ...]]] = {
+        "tokenizer": (Choice("unicode", "sklearn"),),
         "max_ngram": (Int(0, 5),),
         "min_chars": (Int(1, 20),),
         "max_chars": (Int(0, 20),),
@@ -101,6 +123,16 @@ class TextVectorizer:
         "sublinear_tf": (Bool(),),
         "unit_rows": (Bool(),),
         "lowercase": (Bool(),),
+        "strip_accents": (Bool(),),
+        "strip_html": (Bool(),),
+        "stemmer": (Nothing(), Text()),
+    }
+    # Parameters that came later, and what models saved without them do.
+    _absent: ClassVar[dict[str, Any]] = {
+        "tokenizer": "sklearn",
+        "strip_accents": False,
+        "strip_html": False,
+        "stemmer": None,
     }
     _state: ClassVar[dict[str, ArraySpec]] = {
         "feature_bytes_": ArraySpec(np.uint8, ndim=1),
@@ -114,9 +146,10 @@ class TextVectorizer:
     n_words_: int = field(init=False, repr=False)
     stop_words_: list[str] = field(init=False, repr=False)
     _native: _NativeParts | None = field(init=False, repr=False, compare=False, default=None)
+    _normalize: Normalizer | None = field(init=False, repr=False, compare=False, default=None)
 
-    def fit(self, texts: Iterable[str]) -> Self:
-        """Learn the vocabulary and its inverse document frequencies."""
+    def fit(self, texts: Iterable[str], y: Any = None) -> Self:
+        """Learn the vocabulary and its inverse document frequencies; `y` is ignored."""
         self.check_params()
         texts = self._prepared(texts)
         self.stop_words_ = self._chosen_stop_words()
@@ -140,6 +173,11 @@ class TextVectorizer:
         self._native = None
         return self
 
+    def fit_transform(self, texts: Iterable[str], y: Any = None) -> sp.csr_array:
+        """Learn the vocabulary and return the rows of the same texts."""
+        texts = text_list(texts)
+        return self.fit(texts).transform(texts)
+
     def transform(self, texts: Iterable[str], *, n_jobs: int | None = 1) -> sp.csr_array:
         """Return one float32 CSR row per text; ``n_jobs=None`` uses all CPUs, for many texts."""
         native = self._native_parts()
@@ -156,6 +194,38 @@ class TextVectorizer:
         except _core.Cancelled:
             raise KeyboardInterrupt from None
         return csr_from_parts(values, indices, indptr, (len(texts), len(self.feature_ends_)))
+
+    def rows_without_words(self, X: sp.csr_array) -> NDArray[np.bool_]:
+        """Say which rows of `transform` have no feature at all: no word of such a text was in the training texts."""
+        empty: NDArray[np.bool_] = np.diff(X.indptr) == 0
+        return empty
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the features as an array, for scikit-learn; `input_features` is ignored."""
+        self._native_parts()
+        return np.array(self.vocabulary_, dtype=object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Accept scikit-learn's default output only: data frames cannot hold sparse rows."""
+        if transform not in (None, "default"):
+            raise ValueError(
+                f"TextVectorizer: set_output must be 'default', got {transform!r}; a data frame of "
+                "n_texts × n_features would not fit into memory"
+            )
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "feature_ends_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type="transformer",
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=[]),
+            input_tags=InputTags(string=True, two_d_array=False),
+        )
 
     @property
     def vocabulary_(self) -> list[str]:
@@ -175,26 +245,21 @@ class TextVectorizer:
         return [str(content[begin:end], "utf-8") for begin, end in edges]
 
     def locate(self, text: str, feature_ids: Iterable[int]) -> dict[int, Spans]:
-        """Find where features occur in a text: (begin, end) in characters of the text as it was given.
+        """Find where features lie in a text: (begin, end) in characters of the text as it was given.
 
-        The time is linear in the length of the text plus the number of features.
+        The text is gone through once for each length of features, however many they are.
         """
-        ids = [int(feature_id) for feature_id in feature_ids]
-        located: dict[int, Spans] = {feature_id: [] for feature_id in ids}
-        words: dict[str, Spans] = {}
-        grams: dict[str, Spans] = {}
-        for feature_id, name in zip(ids, self.feature_names(ids), strict=True):
-            (words if feature_id < self.n_words_ else grams)[name] = located[feature_id]
-        lowered, origin = lowered_with_origin(text) if self.lowercase else (text, None)
-        if words:
-            locate_words(lowered, frozenset(self.stop_words_), words)
-        if grams:
-            locate_characters(lowered, grams)
-        if origin is None:
-            return located
-        return {
-            feature_id: [(origin[begin], origin[end]) for begin, end in spans] for feature_id, spans in located.items()
-        }
+        located: dict[int, Spans] = {int(feature_id): [] for feature_id in feature_ids}
+        names = dict(zip(located, self.feature_names(located), strict=True))
+        words = {name: feature_id for feature_id, name in names.items() if feature_id < self.n_words_}
+        pieces = {name: feature_id for feature_id, name in names.items() if feature_id >= self.n_words_}
+        prepared, (begins, ends) = self._normalizer().with_origin(_without_surrogates(text))
+        for wanted, spans in ((words, self._word_spans(prepared, words)), (pieces, _piece_spans(prepared, pieces))):
+            for name, begin, end in spans:
+                located[wanted[name]].append((begins[begin], ends[end - 1]) if begin < end else (begins[begin],) * 2)
+        for found in located.values():
+            found.sort()
+        return located
 
     def params(self) -> dict[str, Any]:
         """Return the parameters by name."""
@@ -209,6 +274,8 @@ class TextVectorizer:
             raise ValueError(
                 f"TextVectorizer: max_chars must be 0 or >= min_chars={self.min_chars}, got {self.max_chars}"
             )
+        if self.stemmer is not None:
+            find_stemmer(self.stemmer)
 
     def check_state(self) -> None:
         """Raise ValueError unless the loaded arrays agree with each other."""
@@ -228,27 +295,74 @@ class TextVectorizer:
             raise ValueError(f"TextVectorizer: feature {int(is_inside.argmax())} ends within a character")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_native": None}  # native parts are rebuilt where they are needed
+        return {**self.__dict__, "_native": None, "_normalize": None}  # rebuilt where they are needed
 
     def _prepared(self, texts: Iterable[str]) -> list[str]:
-        prepared = [text.lower() for text in texts] if self.lowercase else list(texts)
+        normalize = self._normalizer()
+        listed = text_list(texts)
+        if self.strip_html or self.stemmer is not None:
+            prepared = [normalize(text) for text in listed]
+        elif self.lowercase:
+            prepared = [text.lower() if text.isascii() else normalize(text) for text in listed]
+        else:
+            prepared = [text if text.isascii() else normalize(text) for text in listed]
         for row_id, text in enumerate(prepared):
-            if not text.isascii() and _has_surrogate(text):  # no UTF-8 for those; they are no letters anyway
-                prepared[row_id] = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            if not text.isascii():
+                prepared[row_id] = _without_surrogates(text)
         return prepared
+
+    def _normalizer(self) -> Normalizer:
+        """Return what prepares texts; kept while the parameters stay, because it remembers stems."""
+        stem = None if self.stemmer is None else find_stemmer(self.stemmer)
+        made = Normalizer(self.lowercase, self.tokenizer == "unicode", self.strip_accents, self.strip_html, stem)
+        if made != self._normalize:
+            self._normalize = made
+        return self._normalize or made
 
     def _chosen_stop_words(self) -> list[str]:
         if self.stop_words == "english":
             from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-            return sorted(ENGLISH_STOP_WORDS)
-        return sorted(self.stop_words or ())
+            words: Iterable[str] = ENGLISH_STOP_WORDS
+        else:
+            words = self.stop_words or ()
+        if self.tokenizer == "unicode":  # as the words of texts are spelt when they are compared
+            words = set(map(self._normalizer(), words))
+        return sorted(words)
 
     def _analyzer(self, any_script: bool) -> _core.TextAnalyzer:
-        words, blanks = _character_classes(_END_OF_CLASSES if any_script else 0x80)
+        classes = character_classes(END_OF_CLASSES if any_script else 0x80, unicode=self.tokenizer == "unicode")
         return _core.TextAnalyzer(
-            self.max_ngram, self.min_chars, self.max_chars, self.stop_words_, word_ranges=words, space_ranges=blanks
+            self.max_ngram,
+            self.min_chars,
+            self.max_chars,
+            self.stop_words_,
+            word_ranges=classes.words,
+            space_ranges=classes.blanks,
+            ideographic_ranges=classes.ideographic,
+            unspaced_ranges=classes.unspaced,
         )
+
+    def _word_spans(self, text: str, wanted: dict[str, int]) -> Iterator[tuple[str, int, int]]:
+        """Yield the wanted words, word n-grams and runs of scripts without blanks, with their places."""
+        is_unicode = self.tokenizer == "unicode"
+        stops = set(self.stop_words_)
+        found = word_pattern(unicode=is_unicode and not text.isascii()).finditer(text)
+        words = [(match.group(), *match.span()) for match in found if match.group() not in stops]
+        for n in sorted({name.count(" ") + 1 for name in wanted}):
+            for first in range(len(words) - n + 1):
+                part = words[first : first + n]
+                name = part[0][0] if n == 1 else " ".join(word for word, _, _ in part)
+                if name in wanted:
+                    yield name, part[0][1], part[-1][2]
+        if not is_unicode or text.isascii():
+            return
+        for match in run_pattern().finditer(text):
+            (shortest, longest), length = RUN_LENGTHS[match.lastindex != 1], len(match.group())
+            for n in range(min(shortest, length), min(longest, length) + 1):
+                for begin in range(match.start(), match.end() - n + 1):
+                    if text[begin : begin + n] in wanted:
+                        yield text[begin : begin + n], begin, begin + n
 
     def _native_parts(self) -> _NativeParts:
         if self._native is None:
@@ -291,18 +405,26 @@ def _greatest_count(texts: list[str]) -> int:
     return 2 * longest + 2
 
 
-@lru_cache(maxsize=2)
-def _character_classes(end: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the ranges of word characters and of blanks below a code point, as `re` has them."""
-    characters = np.arange(end, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
-    words = [edge for match in re.finditer(r"\w+", characters) for edge in match.span()]
-    blanks = [edge for match in re.finditer(r"\s+", characters) for edge in match.span()]
-    return np.array(words, dtype=np.int32), np.array(blanks, dtype=np.int32)
-
-
-def _has_surrogate(text: str) -> bool:
+def _without_surrogates(text: str) -> str:
+    """Replace halves of surrogate pairs, which have no UTF-8; they are no letters anyway."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        return True
-    return False
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _piece_spans(text: str, wanted: dict[str, int]) -> Iterator[tuple[str, int, int]]:
+    """Yield the wanted character n-grams with their places; a blank before or after a word has none of its own."""
+    by_length: defaultdict[int, set[str]] = defaultdict(set)
+    for name in wanted:
+        by_length[len(name)].add(name)
+    if not wanted:
+        return
+    for match in re.finditer(r"\S+", text):
+        begin, end = match.span()
+        padded = f" {match.group()} "
+        for n, names in by_length.items():
+            for at in range(len(padded) - n + 1):
+                if padded[at : at + n] in names:
+                    yield padded[at : at + n], max(begin + at - 1, begin), min(begin + at - 1 + n, end)
