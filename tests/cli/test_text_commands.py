@@ -194,5 +194,5 @@ def test_nothing_to_measure_is_an_error(model: Path, tmp_path: Path) -> None:
     data.write_text('{"text": "one", "labels": []}\n')
     answer = longtail("evaluate", model, data, ok=False)
     assert (answer.code, answer.stderr.count("\n")) == (2, 1)
-    assert "nothing to measure" in answer.stderr
+    assert "no text has a label" in answer.stderr
     assert "must be ray, auto or ray://" in longtail("predict", model, data, "--on", "nonsense", ok=False).stderr

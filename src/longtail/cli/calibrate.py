@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import click
 
@@ -24,10 +24,18 @@ from longtail.cli import options
     help="What `tag --threshold auto` aims at.",
 )
 @click.option("--floor", type=float, help="The precision to keep, for --measure precision.")
+@options.reading_options
 @options.n_jobs_option
 @options.json_option
 def calibrate(
-    model: Path, data: Path, method: str, measure: str, floor: float | None, n_jobs: int | None, as_json: bool
+    model: Path,
+    data: Path,
+    method: str,
+    measure: str,
+    floor: float | None,
+    reading: dict[str, Any],
+    n_jobs: int | None,
+    as_json: bool,
 ) -> None:
     """Learn from held-out DATA what the scores of MODEL mean, and save that with it.
 
@@ -41,10 +49,9 @@ def calibrate(
     if (measure == "precision") != (floor is not None):
         raise click.UsageError("--floor is needed with --measure precision, and only then")
     import longtail
-    from longtail import datasets
 
     tagger = options.load_tagger(model, n_jobs)
-    texts, labels = datasets.read_text(data)
+    texts, labels = options.read_texts(data, reading)
     tagger.calibrate(
         texts,
         labels,
@@ -65,4 +72,4 @@ def calibrate(
         click.echo(json.dumps(result))
         return
     click.echo(f"calibrated on {counted(len(texts), 'text')}: expected calibration error {result['ece']:.4f}", err=True)
-    click.echo(f"--threshold auto gives {result['labels_per_row']} labels a text", err=True)
+    click.echo(f"--threshold auto gives {result['labels_per_row']} labels per text", err=True)

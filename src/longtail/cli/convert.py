@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,20 +13,31 @@ from longtail.cli import options
 
 @click.command()
 @options.data_argument
-@click.argument("output", type=click.Path(path_type=Path))
+@click.argument("output", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--unit-rows", is_flag=True, help="Scale every row to length 1.")
+@options.reading_options
 @options.overwrite_option
-def convert(data: Path, output: Path, unit_rows: bool, overwrite: bool) -> None:
-    """Write DATA as OUTPUT, in the format that OUTPUT's ending names; no ending: a memory-mapped CSR directory.
+def convert(data: Path, output: Path, unit_rows: bool, reading: dict[str, Any], overwrite: bool) -> None:
+    """Write DATA as OUTPUT, by the file extension of OUTPUT; without one, as a memory-mapped CSR directory.
+
+    Texts become .jsonl, .csv, .tsv or .fasttext (each also .gz), or - for standard output.
 
     \b
     Example:
       longtail convert train.txt.gz train.csr
+      longtail convert articles.csv articles.jsonl --text-column body --label-column tags
     """
     from longtail import datasets
 
     if output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another name")
+    if options.is_text(data, reading):
+        if unit_rows:
+            raise click.UsageError(f"--unit-rows is for vectors, but {data} holds texts")
+        found = options.read_texts(data, reading)
+        target = "-" if str(output) == "-" else output
+        datasets.write_text(target, found.texts, found.labels, ids=found.ids, overwrite=overwrite)
+        return
     X, Y = datasets.read(data)
     datasets.write(output, datasets.unit_rows(X) if unit_rows else X, Y, overwrite=overwrite)
     click.echo(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,9 +16,19 @@ from longtail.cli import options
 @options.model_argument
 @options.data_argument
 @click.option("--propensity", default="default", show_default=True, help="default, wikipedia, amazon, or none.")
+@click.option("--all", "show_all", is_flag=True, help="Print every measure, not only those that people quote.")
+@options.reading_options
 @options.n_jobs_option
 @options.json_option
-def evaluate(model: Path, data: Path, propensity: str, n_jobs: int | None, as_json: bool) -> None:
+def evaluate(
+    model: Path,
+    data: Path,
+    propensity: str,
+    show_all: bool,
+    reading: dict[str, Any],
+    n_jobs: int | None,
+    as_json: bool,
+) -> None:
     """Measure a model on labelled DATA: precision, nDCG, recall, coverage, plain and propensity-scored.
 
     \b
@@ -28,7 +39,7 @@ def evaluate(model: Path, data: Path, propensity: str, n_jobs: int | None, as_js
     from longtail import propensity as propensities
 
     loaded = options.load_model(model, n_jobs)
-    inputs, labels = options.read_inputs(data, loaded)
+    inputs, labels = options.read_inputs(data, loaded, reading)
     Y, n_unknown = loaded.encode(labels)
     begin = time.perf_counter()
     top = loaded.predict_top_k(inputs, top_k=5)
@@ -42,7 +53,7 @@ def evaluate(model: Path, data: Path, propensity: str, n_jobs: int | None, as_js
     if as_json:
         click.echo(result.to_json())
         return
-    click.echo(str(result))
+    click.echo(str(result) if show_all else result.as_text())
     if n_unknown:
         click.echo(f"unknown to the model, so not counted: {counted(n_unknown, 'label')} of the data", err=True)
     click.echo(f"{counted(Y.shape[0], 'row')}, {1000 * seconds / max(Y.shape[0], 1):.3f} ms per row", err=True)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 if TYPE_CHECKING:
     from longtail._model import Model
-    from longtail.datasets._csr import Csr
+    from longtail.datasets import TextData
     from longtail.tagging import Tagger, TextVectorizer
 
-data_argument = click.argument("data", type=click.Path(exists=True, path_type=Path))
+data_argument = click.argument("data", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 model_argument = click.argument("model", type=click.Path(exists=True, file_okay=False, path_type=Path))
 n_jobs_option = click.option("--n-jobs", type=int, default=None, help="Threads; default: all this process may use.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
@@ -62,28 +63,69 @@ threshold_option = click.option(
 )
 
 
-def is_text(path: Path) -> bool:
+def reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say how a file of texts is read; the command gets them as the dict `reading`."""
+
+    @click.option("--text-column", multiple=True, metavar="NAME", help="Column or key of the text; may be repeated.")
+    @click.option("--label-column", metavar="NAME", help="Column or key of the labels; default: labels, or else label.")
+    @click.option("--label-separator", metavar="TEXT", help="What separates labels in one cell; default in CSV: ;")
+    @click.option("--format", "format_name", metavar="FORMAT", help="jsonl, json, csv, tsv, fasttext, annif, lines, …")
+    @click.option("--encoding", metavar="NAME", help="Encoding of the texts; default: UTF-8.")
+    @functools.wraps(command)
+    def with_reading(
+        text_column: tuple[str, ...],
+        label_column: str | None,
+        label_separator: str | None,
+        format_name: str | None,
+        encoding: str | None,
+        **others: Any,
+    ) -> None:
+        given = {
+            "text_column": list(text_column) or None,
+            "label_column": label_column,
+            "label_separator": label_separator,
+            "format": format_name,
+            "encoding": encoding,
+        }
+        command(reading={name: value for name, value in given.items() if value is not None}, **others)
+
+    return with_reading
+
+
+def is_text(path: Path, reading: Mapping[str, Any] | None = None) -> bool:
     """Whether a data file holds texts with label names rather than vectors."""
-    from longtail.datasets.formats import TEXT_ENDINGS
+    from longtail.datasets import text_format
 
-    name = path.name.removesuffix(".gz")
-    return path.is_file() and name.endswith(TEXT_ENDINGS)
+    return bool(reading) or str(path) == "-" or text_format(path) is not None
 
 
-def read_inputs(path: Path, model: Model) -> tuple[Any, Any]:
+def read_texts(path: Path, reading: Mapping[str, Any] | None = None, *, with_labels: bool = True) -> TextData:
+    """Read texts and print one line on how they were understood."""
+    from longtail import datasets
+
+    source = "-" if str(path) == "-" else path
+    data = datasets.read_text(source, with_labels=with_labels, **(reading or {}))
+    if with_labels:
+        data.require_labels()
+    click.echo(data.understood, err=True)
+    return data
+
+
+def read_inputs(
+    path: Path, model: Model, reading: Mapping[str, Any] | None = None, *, with_labels: bool = True
+) -> TextData | tuple[Any, Any]:
     """Read the inputs and labels of a data file as a model takes them: texts with names, or rows with a matrix."""
     from longtail import datasets
 
     if model.takes_texts:
-        if not is_text(path):
+        if not is_text(path, reading):
             raise ValueError(f"{path} holds vectors, but this model takes texts; give .jsonl, .csv or .tsv")
-        texts, labels = datasets.read_text(path)
-        return texts, labels
-    if is_text(path):
+        return read_texts(path, reading, with_labels=with_labels)
+    if is_text(path, reading):
         raise ValueError(
             f"{path} holds texts, but this model ranks vectors; train on texts to get a model that takes them"
         )
-    rows: tuple[Csr, Csr] = datasets.read(path, n_features=model.n_features_in_, n_labels=model.n_labels_)
+    rows: tuple[Any, Any] = datasets.read(path, n_features=model.n_features_in_, n_labels=model.n_labels_)
     return rows
 
 
@@ -124,21 +166,23 @@ def make_vectorizer(pairs: tuple[str, ...]) -> TextVectorizer:
 
 def load_tagger(path: Path, n_jobs: int | None) -> Tagger:
     """Load a model that takes texts."""
-    from longtail.tagging import Tagger
-
     model = load_model(path, n_jobs)
-    if not isinstance(model, Tagger) or model.vectorizer is None:
+    if not model.takes_texts:
         raise ValueError(f"{path} ranks vectors, not texts; train on .jsonl, .csv or .tsv to get a model for texts")
-    return model
+    return cast("Tagger", model)
 
 
 def blocks_of(texts: tuple[str, ...]) -> Iterator[list[str]]:
     """Yield the texts given as arguments, or else the lines of stdin as they come, some at a time."""
+    if len(texts) == 1 and Path(texts[0]).is_file():
+        raise ValueError(
+            f"{texts[0]} is a file, but `tag` takes texts; use longtail predict MODEL {texts[0]} for every text in it"
+        )
     if texts:
         yield list(texts)
         return
     if sys.stdin.isatty():
-        click.echo("one text a line; Ctrl-D ends", err=True)
+        click.echo("one text per line; Ctrl-D ends", err=True)
     lines = (line.rstrip("\n") for line in sys.stdin)
     n_texts = 1 if sys.stdin.isatty() else _BLOCK_TEXTS
     while block := list(islice(lines, n_texts)):

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 @options.top_k_option
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout.")
 @click.option("--n-trees", type=click.IntRange(1), help="Use only so many trees of FastXML and its kin: faster.")
+@options.threshold_option
+@options.reading_options
 @options.on_option
 @options.n_jobs_option
 @options.overwrite_option
@@ -35,6 +37,8 @@ def predict(
     top_k: int,
     output: Path | None,
     n_trees: int | None,
+    threshold: str | float | None,
+    reading: dict[str, Any],
     on: str | None,
     n_jobs: int | None,
     overwrite: bool,
@@ -55,7 +59,10 @@ def predict(
     ranking = {} if n_trees is None else {"n_trees": n_trees}
     if ranking and "n_trees" not in inspect.signature(loaded.predict_top_k).parameters:
         raise ValueError(f"--n-trees is for FastXML, PfastXML and PfastreXML of vectors, not {type(loaded).__name__}")
-    lines = _lines(loaded, data, top_k, on, ranking, as_json=as_json)
+    if threshold == "auto" and loaded.calibration_ is None:
+        raise ValueError(f"{model} is not calibrated: run longtail calibrate {model} HELD_OUT_DATA first")
+    chosen = {"top_k": top_k, "threshold": threshold, **ranking}
+    lines = _lines(loaded, data, reading, on, chosen, as_json=as_json)
     if output is None:
         _write(lines, nullcontext(sys.stdout))
         return
@@ -70,19 +77,23 @@ def predict(
 
 
 def _lines(
-    model: Model, data: Path, top_k: int, on: str | None, ranking: dict[str, Any], *, as_json: bool
+    model: Model, data: Path, reading: dict[str, Any], on: str | None, chosen: dict[str, Any], *, as_json: bool
 ) -> Iterator[str]:
     from longtail.batch import propose
 
-    inputs, _ = options.read_inputs(data, model)
+    found = options.read_inputs(data, model, reading, with_labels=False)
+    ids = getattr(found, "ids", None)
     key = "labels" if model.label_names_ else "label_ids"
-    for tags in propose(model, inputs, top_k, executor=on, progress=None if on is None else "bar", **ranking):
-        yield _line(tags, key, as_json=as_json)
+    answers = propose(model, found[0], executor=on, progress=None if on is None else "bar", **chosen)
+    for number, tags in enumerate(answers):
+        yield _line(tags, key, None if ids is None else ids[number], as_json=as_json)
 
 
-def _line(tags: list[Tag], key: str, *, as_json: bool) -> str:
+def _line(tags: list[Tag], key: str, input_id: str | int | None, *, as_json: bool) -> str:
     if as_json:
         found: dict[str, Any] = {key: [tag.label for tag in tags], "scores": [_rounded(tag.score) for tag in tags]}
+        if input_id is not None:
+            found = {"id": input_id} | found
         if any(tag.proba is not None for tag in tags):
             found["proba"] = [_rounded(tag.proba or 0.0) for tag in tags]
         return json.dumps(found, ensure_ascii=False)

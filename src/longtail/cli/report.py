@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -30,6 +31,7 @@ from longtail.cli import options
     help="How likely a relevant label is to be in the truth.",
 )
 @options.top_k_option
+@options.reading_options
 @options.n_jobs_option
 @options.overwrite_option
 def report(
@@ -39,6 +41,7 @@ def report(
     title: str,
     propensity: str,
     top_k: int,
+    reading: dict[str, Any],
     n_jobs: int | None,
     overwrite: bool,
 ) -> None:
@@ -60,7 +63,7 @@ def report(
     begin = time.perf_counter()
     loaded = options.load_model(model, n_jobs)
     load_seconds = time.perf_counter() - begin
-    rows, labels = options.read_inputs(data, loaded)
+    rows, labels = options.read_inputs(data, loaded, reading)
     findings = reports.examine(
         loaded,
         rows,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option("--random-state", type=int, default=0, show_default=True, help="Same seed, same model.")
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="Directory that makes the run resumable.")
+@options.reading_options
 @options.on_option
 @options.n_jobs_option
 @options.overwrite_option
@@ -50,6 +51,7 @@ def train(
     params: tuple[str, ...],
     text_params: tuple[str, ...],
     blocked: tuple[str, ...],
+    reading: dict[str, Any],
     unit_rows: bool,
     random_state: int,
     checkpoint: Path | None,
@@ -68,7 +70,8 @@ def train(
     """
     if output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
-    if not options.is_text(data):
+    has_texts = options.is_text(data, reading)
+    if not has_texts:
         for option, given in (("--text-param", text_params), ("--block", blocked)):
             if given:
                 raise click.UsageError(f"{option} is for texts, but {data} holds vectors")
@@ -81,8 +84,8 @@ def train(
     begin = time.perf_counter()
     trained: Model
     try:
-        if options.is_text(data):
-            texts, labels = datasets.read_text(data)
+        if has_texts:
+            texts, labels = options.read_texts(data, reading)
             trained = longtail.Tagger(model, options.make_vectorizer(text_params), blocked=blocked).fit(
                 texts, labels, executor=on, checkpoint=checkpoint, progress="bar"
             )

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="File of trials; a rerun continues it.")
 @click.option("--timeout-seconds", type=float, help="Begin no trial after this time.")
 @click.option("--random-state", type=click.IntRange(0), default=0, show_default=True)
+@options.reading_options
 @options.n_jobs_option
 @options.json_option
 def tune(
@@ -48,6 +49,7 @@ def tune(
     log: Path | None,
     timeout_seconds: float | None,
     random_state: int,
+    reading: dict[str, Any],
     n_jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -64,10 +66,10 @@ def tune(
     from longtail.saving import make_estimator
 
     model = make_estimator(estimator, {"n_jobs": n_jobs} | options.parse_params(params))
-    if options.is_text(data):
+    if options.is_text(data, reading):
         from longtail.tagging.label_names import encode_labels
 
-        texts, labels = datasets.read_text(data)
+        texts, labels = options.read_texts(data, reading)
         X, Y = longtail.TextVectorizer().fit(texts).transform(texts, n_jobs=n_jobs), encode_labels(labels)[1]
     else:
         X, Y = datasets.read(data)

@@ -1,7 +1,7 @@
 """All metrics of a ranking in one pass, over one batch or many."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
@@ -13,6 +13,9 @@ from longtail.metrics._inputs import LabelMatrix, Propensities, Rankings
 from longtail.metrics._tally import Tally
 
 _GAINS = {"P": "P", "nDCG": "nDCG", "recall": "recall", "F1": "F", "MRR": "MRR", "ADG": "ADG"}
+
+# What papers and users quote.
+QUOTED = ("P", "nDCG", "recall", "PSP", "PSnDCG")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -47,10 +50,15 @@ class Evaluation(Mapping[str, float]):
         return sum(map(len, self.table.values()))
 
     def __str__(self) -> str:
+        return self.as_text(self.table)
+
+    def as_text(self, names: Iterable[str] = QUOTED) -> str:
+        """Return a table of some measures, by default those that people quote."""
+        chosen = {name: self.table[name] for name in names if name in self.table}
         ks = list(next(iter(self.table.values())))
-        width = max(map(len, self.table))
+        width = max(map(len, chosen))
         lines = [" " * width + "".join(f"{f'@{k}':>9}" for k in ks)]
-        lines += [f"{name:<{width}}" + "".join(f"{values[k]:9.2f}" for k in ks) for name, values in self.table.items()]
+        lines += [f"{name:<{width}}" + "".join(f"{values[k]:9.2f}" for k in ks) for name, values in chosen.items()]
         return "\n".join([*lines, f"in %, over {counted(self.n_rows, 'row')} and {counted(self.n_labels, 'label')}"])
 
     def __repr__(self) -> str:

@@ -21,12 +21,14 @@ from longtail._rules import Choice, Int, Nothing, Real, check_value
 from longtail._topk import Tag, TopK
 from longtail._words import counted
 from longtail.calibration import Calibration, Measure, Method
+from longtail.datasets import texts_and_labels
+from longtail.datasets.in_memory import label_lists, text_list
 from longtail.dismec import DiSMEC
 from longtail.execution import Executor
 from longtail.metrics import Evaluation, evaluate
 from longtail.propensity import from_counts
 from longtail.tagging.explanations import Explanation, explain_text
-from longtail.tagging.label_names import checked_names, checked_texts, encode_labels, indicator, name_rows
+from longtail.tagging.label_names import checked_names, encode_labels, indicator, name_rows
 from longtail.tagging.label_search import LabelSearch
 from longtail.tagging.vectorizer import TextVectorizer
 
@@ -129,8 +131,12 @@ class Tagger(Estimator):
     def fit(
         self,
         texts: Any,
-        labels: Sequence[Iterable[str]],
+        labels: Any = None,
         *,
+        text_column: str | Sequence[str] | None = None,
+        label_column: str | None = None,
+        label_separator: str | None = None,
+        label_names: Sequence[Any] | None = None,
         executor: str | Executor | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Progress = None,
@@ -141,16 +147,39 @@ class Tagger(Estimator):
 
         Parameters
         ----------
-        texts : list of str, or a matrix (n_texts, n_features) when the vectorizer is None
-        labels : list of lists of str
+        texts : texts, or a matrix (n_texts, n_features) when the vectorizer is None
+            A list of str, an iterator, a column, or a whole table (pandas, polars, Arrow, a Hugging Face data set, a
+            list of dicts) that also holds the labels.
+        labels : label names of each text, optional if `texts` is a table
+            Lists of names, single names, numbers, or a 0/1 matrix.
+        text_column, label_column : names of columns of a table, default "text" and "labels"
+        label_separator : str, optional
+            What separates labels in one cell.
+        label_names : list of str, optional
+            The names of the columns of a 0/1 matrix, such as a MultiLabelBinarizer's ``classes_``.
         executor, checkpoint, progress
             As for the estimator's ``fit``.
         """
         estimator, vectorizer = self._new_parts()
-        X_or_texts = _checked_inputs(vectorizer, texts)
-        n_texts = len(X_or_texts) if isinstance(X_or_texts, list) else X_or_texts.shape[0]
-        if n_texts != len(labels):
-            raise ValueError(f"Tagger: got {counted(n_texts, 'text')} but {counted(len(labels), 'list')} of labels")
+        X_or_texts: Any
+        if vectorizer is not None:
+            data = texts_and_labels(
+                texts,
+                labels,
+                text_column=text_column,
+                label_column=label_column,
+                label_separator=label_separator,
+                label_names=label_names,
+            )
+            data.require_labels()
+            X_or_texts, labels = data.texts, data.labels
+        else:
+            X_or_texts = _checked_inputs(None, texts)
+            labels = label_lists(labels, label_names=label_names, label_separator=label_separator)
+            if X_or_texts.shape[0] != len(labels):
+                raise ValueError(
+                    f"Tagger: got {counted(X_or_texts.shape[0], 'row')} but {counted(len(labels), 'list')} of labels"
+                )
         names, Y = encode_labels(labels)
         if not names:
             raise ValueError("Tagger: no text has a label; nothing to learn")
@@ -416,7 +445,7 @@ class Tagger(Estimator):
 
 def _checked_inputs(vectorizer: TextVectorizer | None, texts: Any) -> Any:
     if vectorizer is not None:
-        return checked_texts(texts)
+        return text_list(texts)
     if isinstance(texts, str) or (isinstance(texts, list) and texts and isinstance(texts[0], str)):
         raise TypeError("Tagger: this tagger has no vectorizer and takes a matrix, got texts")
     return texts if sp.issparse(texts) else np.asarray(texts)

@@ -1,0 +1,74 @@
+"""Commands read what users have: columns by name, separators, standard input, ids; and say what they understood."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from sklearn.preprocessing import MultiLabelBinarizer
+
+import longtail as lt
+
+ROWS = [("1", "red apple", "fruit|red"), ("2", "green pear", "fruit|green"), ("3", "red car", "car|red")] * 8
+
+
+def run(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "longtail", *map(str, words)]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "articles.csv"
+    path.write_text("id;body;tags\n" + "".join(f"{i};{text};{tags}\n" for i, text, tags in ROWS))
+    return path
+
+
+def test_columns_are_named_and_the_understanding_is_printed(table: Path, tmp_path: Path) -> None:
+    reading = ["--text-column", "body", "--label-column", "tags", "--label-separator", "|"]
+    model = tmp_path / "m"
+    trained = run("train", table, "-o", model, "-t", "min_df=1", *reading)
+    assert trained.returncode == 0, trained.stderr
+    assert "24 texts from column 'body'" in trained.stderr
+    assert "4 labels" in trained.stderr
+    predicted = run("predict", model, table, "--json", "--top-k", "2", "--text-column", "body")
+    first = json.loads(predicted.stdout.splitlines()[0])
+    assert first["id"] == "1"
+    assert set(first["labels"]) == {"fruit", "red"}
+    piped = run("predict", model, "-", "--json", "--top-k", "1", stdin='{"text": "green pear"}\n')
+    assert json.loads(piped.stdout)["labels"][0] in ("fruit", "green"), piped.stderr
+    assert run("evaluate", model, table, *reading).returncode == 0
+    converted = run("convert", table, tmp_path / "articles.jsonl", *reading)
+    assert converted.returncode == 0, converted.stderr
+    assert json.loads((tmp_path / "articles.jsonl").read_text().splitlines()[0])["labels"] == ["fruit", "red"]
+
+
+def test_a_file_is_not_taken_for_a_text(table: Path, tmp_path: Path) -> None:
+    tagger = lt.Tagger(lt.Popularity(), lt.TextVectorizer(min_df=1)).fit(["a text"], [["label"]])
+    lt.save(tagger, tmp_path / "m")
+    found = run("tag", tmp_path / "m", table)
+    assert found.returncode == 2
+    assert "is a file, but `tag` takes texts; use longtail predict" in found.stderr
+
+
+def test_a_tagger_takes_tables_matrices_and_single_names() -> None:
+    texts = [text for _, text, _ in ROWS]
+    names = [tags.split("|") for _, _, tags in ROWS]
+    expected = lt.Tagger(lt.Popularity(), lt.TextVectorizer(min_df=1)).fit(texts, names)
+    frame = pd.DataFrame({"body": texts, "tags": [tags for _, _, tags in ROWS]})
+    binarizer = MultiLabelBinarizer().fit(names)
+    for fit in (
+        lambda t: t.fit(frame, text_column="body", label_column="tags", label_separator="|"),
+        lambda t: t.fit((text for text in texts), names),
+        lambda t: t.fit([{"text": text, "labels": row} for text, row in zip(texts, names, strict=True)]),
+        lambda t: t.fit(texts, binarizer.transform(names), label_names=binarizer.classes_),
+    ):
+        found = fit(lt.Tagger(lt.Popularity(), lt.TextVectorizer(min_df=1)))
+        assert found.label_names_ == expected.label_names_
+        assert found.label_counts_.tolist() == expected.label_counts_.tolist()
+    single = lt.Tagger(lt.Popularity(), lt.TextVectorizer(min_df=1)).fit(texts, [row[0] for row in names])
+    assert single.label_names_ == ["car", "fruit"]
