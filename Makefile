@@ -70,6 +70,7 @@ format: $(VENV)/.ready
 # Not part of `make test`: it takes as long as all compilations together. TIDY="cpp/gbdt/bins.cpp" checks one file.
 TIDY ?= $(filter-out cpp/bindings/% cpp/tests/% cpp/fuzz/% cmake/%,$(filter %.cpp,$(FORMATTED)))
 tidy: $(VENV)/.ready
+	@scripts/install-doctest
 	$(BIN)/cmake --preset tidy -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) >/dev/null
 	$(BIN)/clang-tidy -p build/tidy --quiet --warnings-as-errors='*' $(TIDY)
 
