@@ -1,7 +1,7 @@
 """Run the tests against the installed package, outside of the source: python test_installed.py SOURCE [PYTEST ...].
 
-The tests and the files they read (docs, scripts, benchmarks) are copied to an empty folder without src/, so that only the
-installed longtail can be imported. Browser and cluster tests are left out: they need more than the package.
+The tests and the files they read (docs, scripts, benchmarks) are copied to an empty folder without src/, so that only
+the installed longtail can be imported. Browser and cluster tests are left out: they need more than the package.
 """
 
 import shutil

@@ -116,8 +116,8 @@ def test_huge_values_are_fitted_and_ranked_or_refused_but_never_crash(estimator:
         try:
             scores = clone(estimator).fit(huge, Y).predict_top_k(huge).scores
         except ValueError as error:
-            assert "overflow" in str(error)  # no other reason counts
-            assert "scale X down" in str(error)
+            if "overflow" not in str(error) or "scale X down" not in str(error):
+                raise
             continue
         assert np.isfinite(scores).all()
 
