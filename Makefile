@@ -1,42 +1,78 @@
-# Everything happens in .venv below this folder; nothing is installed elsewhere, except that the C++ tests need the
-# doctest header, which scripts/install-doctest fetches from the system's packages when it is missing.
+# Everything is installed and built below this folder, in .venv and build/. Exceptions: scripts/install-doctest installs
+# the doctest header from the system's packages if it is missing, and scripts/install-chromium a browser (.ci/run only).
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := CMakeLists.txt pyproject.toml $(shell find cpp -name '*.[ch]pp' -not -path 'cpp/tests/*' -not -path 'cpp/fuzz/*')
+FORMATTED := $(shell find cpp cmake -name '*.[ch]pp')
+PIP := $(BIN)/pip --disable-pip-version-check -q
+# Install groups of requirements of pyproject.toml: $(call install_extras,PYTHON,GROUPS). Most Python files are never
+# imported, so compiling them all would be wasted time.
+install_extras = $(1) -m pip --disable-pip-version-check -q install --no-compile \
+    $$($(1) scripts/list_requirements.py $(2))
+# To build with ccache, set CMAKE_CXX_COMPILER_LAUNCHER=ccache in the environment. Without it, headers are precompiled,
+# which makes the first build a third quicker.
 
-.PHONY: help build demo test lint types layers stub-check cli-docs python-test cpp-test asan bench benchmark-docs docs wheel clean
+.PHONY: help demo test build lint format tidy types layers stub stub-check cli-docs python-test cpp-test asan tsan \
+    bench benchmark-docs docs wheel clean
 
 help:
-	@echo "make demo   build, train on the shipped sample, evaluate, tag a sentence"
-	@echo "make test   build and run every check: lint, types, layers, C++ tests, sanitizers, Python tests"
-	@echo "make build  build into $(VENV) (development install: Python edits need no rebuild)"
-	@echo "make bench  measure ours and the peers on the public data sets into build/bench (hours; resumes)"
-	@echo "make clean  remove $(VENV) and build/"
+	@echo "make demo    build for this machine, train on the shipped sample, evaluate, tag three sentences"
+	@echo "make test    build and run every check: lint, types, layers, C++ tests, sanitizers, Python tests"
+	@echo "make build   build into $(VENV) (development install: Python edits need no rebuild)"
+	@echo "make format  format Python and C++ files"
+	@echo "make tidy    run clang-tidy on the C++ core (minutes)"
+	@echo "make bench   measure our systems and other libraries on public data sets (hours; resumes)"
+	@echo "make clean   remove $(VENV) and build/"
 
-$(VENV)/.ready: pyproject.toml
+# What the package needs to be built and to run, and no more: the demo waits for it.
+$(VENV)/.runtime: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --upgrade pip
-	$(BIN)/pip install -q "scikit-build-core>=0.10" numpy scipy scikit-learn click
-	$(BIN)/python -c "import tomllib,subprocess,sys; e=tomllib.load(open('pyproject.toml','rb'))['project']['optional-dependencies']; subprocess.check_call([sys.executable,'-m','pip','install','-q',*e['dev'],*e['serve'],*e['report'],*e['ray']])"
+	$(call install_extras,$(BIN)/python,build runtime)
 	@touch $@
 
-# ISAS=OFF builds only the best instruction set of this machine: what you want while developing.
+$(VENV)/.ready: $(VENV)/.runtime
+	$(call install_extras,$(BIN)/python,dev serve report ray)
+	@touch $@
+
+# ISAS=OFF builds only the best instruction set of this machine, for quick development builds; the demo always does.
+# LONGTAIL_CMAKE takes further settings, such as -Ccmake.define.LONGTAIL_PRECOMPILE=OFF.
 ISAS ?= ON
+BUILD := build/release
+install_longtail = $(PIP) install --no-build-isolation --no-deps -e . -Cbuild-dir=$(BUILD) \
+    -Ccmake.define.LONGTAIL_ALL_ISAS=$(1) $(LONGTAIL_CMAKE)
 $(VENV)/.built: $(VENV)/.ready $(SOURCES)
-	$(BIN)/pip install -q --no-build-isolation --no-deps -e . -Ccmake.define.LONGTAIL_ALL_ISAS=$(ISAS)
+	$(call install_longtail,$(ISAS))
+	@touch $@
+$(VENV)/.demo-built: $(VENV)/.runtime $(SOURCES)
+	@echo "Compiling the native core for this machine (about a minute) ..."
+	@$(call install_longtail,OFF)
 	@touch $@
 
 build: $(VENV)/.built
 
-demo: $(VENV)/.built
+# A development install serves the demo as well.
+demo: $(if $(wildcard $(VENV)/.built),$(VENV)/.built,$(VENV)/.demo-built)
 	@$(BIN)/python examples/tag_debian_packages.py
 
-test: lint types layers stub-check cpp-test asan python-test
+test: lint types layers stub-check cpp-test asan tsan python-test
 
 lint: $(VENV)/.built
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
+
+format: $(VENV)/.ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(FORMATTED)
+
+# Not part of `make test`: it takes as long as all compilations together. TIDY="cpp/gbdt/bins.cpp" checks one file.
+TIDY ?= $(filter-out cpp/bindings/% cpp/tests/% cpp/fuzz/% cmake/%,$(filter %.cpp,$(FORMATTED)))
+tidy: $(VENV)/.ready
+	@scripts/install-doctest
+	$(BIN)/cmake --preset tidy -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) >/dev/null
+	$(BIN)/clang-tidy -p build/tidy --quiet --warnings-as-errors='*' $(TIDY)
 
 types: $(VENV)/.built
 	$(BIN)/mypy
@@ -44,49 +80,60 @@ types: $(VENV)/.built
 layers: $(VENV)/.built
 	$(BIN)/lint-imports
 
-# The typed face of the native module is generated; `make stub` writes it, `make stub-check` tells when it is old.
+# The type stub of the native module is generated: `make stub` writes it, `make stub-check` fails if it is out of date.
 stub: $(VENV)/.built
 	$(BIN)/python scripts/write_stub.py src/longtail/_core.pyi
 
 stub-check: $(VENV)/.built
 	$(BIN)/python scripts/write_stub.py --check src/longtail/_core.pyi
 
-# docs/cli.md is what --help says; a test tells when it is old.
+# docs/cli.md is written from --help; a test fails if it is out of date.
 cli-docs: $(VENV)/.built
 	$(BIN)/python scripts/write_cli_docs.py docs/cli.md
 
+# Cluster tests start several processes that need memory and both cores, and `alone` marks tests that measure time or
+# memory: they run after the others.
 python-test: $(VENV)/.built
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not cluster and not alone"
+	$(BIN)/python -m pytest -m "cluster or alone"
 
-cpp-test asan: $(VENV)/.ready
+# The tests link the same libraries as the Python modules, in every instruction set that this machine can run.
+cpp-test: $(VENV)/.built
 	@scripts/install-doctest
-	$(BIN)/cmake --preset $(if $(filter asan,$@),asan,tests) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) >/dev/null
-	$(BIN)/cmake --build build/$(if $(filter asan,$@),asan,tests)
-	$(BIN)/ctest --test-dir build/$(if $(filter asan,$@),asan,tests) --output-on-failure
+	$(BIN)/cmake $(BUILD) -DLONGTAIL_TESTS=ON >/dev/null
+	$(BIN)/cmake --build $(BUILD) --target longtail_tests
+	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure
 
-# Ours and the peers on the public data sets, in the order of benchmarks/matrix.toml; goes on where it was stopped. It
-# measures everything anew, into build/bench, beside the results that the pages show: those are extended and rewritten
-# with RESULTS=benchmarks/results/systems.jsonl and make benchmark-docs. Peers run in environments of their own below
-# .venv-peers, or in PEERS_PYTHON's. BENCH takes further options, for instance BENCH="--timeout-seconds 2100 -d Bibtex".
+# asan: address and undefined-behaviour sanitizers, every instruction set. tsan: thread sanitizer, the best one.
+asan tsan: $(VENV)/.ready
+	@scripts/install-doctest
+	$(BIN)/cmake --preset $@ -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) >/dev/null
+	$(BIN)/cmake --build build/$@ --target longtail_tests
+	$(BIN)/ctest --test-dir build/$@ --output-on-failure
+
+# Our systems and other libraries on the public data sets, in the order of benchmarks/matrix.toml. The same command
+# continues a run that was stopped. Results go to build/bench, not to the results shown in the docs: to extend those,
+# set RESULTS=benchmarks/results/systems.jsonl and run make benchmark-docs. docs/bench.md describes PEERS_FOLDER and
+# PEERS_PYTHON. BENCH takes further options, for instance BENCH="--timeout-seconds 2100 -d Bibtex".
 DATA ?= $(or $(LONGTAIL_DATA),../shared/data)
 RESULTS ?= build/bench/systems.jsonl
 bench: $(VENV)/.built
-	$(BIN)/longtail bench benchmarks/matrix.toml --results $(RESULTS) -o build/bench --data-folder $(DATA) \
-	    $(if $(PEERS_PYTHON),--peers-python $(PEERS_PYTHON),--peers-folder .venv-peers) $(BENCH)
+	$(BIN)/longtail bench benchmarks/matrix.toml --peers benchmarks/peers --results $(RESULTS) -o build/bench \
+	    --data-folder $(DATA) $(BENCH)
 
-# docs/benchmarks.md, its plots and the README's table are written from benchmarks/results; a test tells when they are old.
+# docs/benchmarks.md, its plots and the README's table are written from benchmarks/results; a test fails if they are old.
 benchmark-docs: $(VENV)/.built
 	$(BIN)/python scripts/write_benchmarks.py
 
-# The documentation as a site, in site/; any dead link or unknown name is an error.
+# The documentation as a site, in site/; dead links and unknown names are errors.
 docs: .venv-docs/.ready
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 .venv-docs/.ready: pyproject.toml
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python -c "import tomllib,subprocess,sys; e=tomllib.load(open('pyproject.toml','rb'))['project']['optional-dependencies']; subprocess.check_call([sys.executable,'-m','pip','install','-q',*e['docs']])"
+	$(call install_extras,.venv-docs/bin/python,docs)
 	@touch $@
 
-# A wheel as users get it: built, repaired, installed into an empty environment, tested from outside of this folder.
+# A wheel as users get it: built, repaired, installed into an empty environment, tested outside of this folder.
 wheel:
 	scripts/check-wheel $(PYTHON)
 

@@ -33,14 +33,15 @@ def describe(name: str, X, Y) -> dict[str, object]:
 
 
 def run_peer(name: str, adapter: str, python: Path) -> dict[str, object]:
-    """Train and test one peer on one thread in its own environment, by the worker of `longtail bench`."""
+    """Train and test one peer on one thread in its own environment, with the worker of `longtail bench`."""
     with tempfile.TemporaryDirectory() as place:
         for part in ("train", "test"):
             X, Y = load(name, part)
             for letter, matrix in (("X", X), ("Y", Y)):
                 sp.save_npz(Path(place) / f"{letter}.{part}.npz", sp.csr_matrix(matrix), compressed=False)
         task = {"adapter": adapter, "params": {}, "threads": 1, "cpus": [], "warm_ups": 1, "dense": False, "top_k": 5}
-        (Path(place) / "task.json").write_text(json.dumps(task | {"data": place, "answer": place}))
+        task |= {"adapters": str(Path(__file__).with_name("peers") / "adapters.py"), "data": place, "answer": place}
+        (Path(place) / "task.json").write_text(json.dumps(task))
         environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONSAFEPATH": "1"}
         command = [str(python), worker.__file__, str(Path(place) / "task.json")]
         subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)

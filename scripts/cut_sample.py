@@ -1,4 +1,4 @@
-"""Cut the Debian package texts to the sample that ships with longtail: at most 4 MB, every row kept."""
+"""Shorten the Debian package texts for the sample that ships with longtail: at most 4 MB, all rows kept."""
 
 import argparse
 from pathlib import Path

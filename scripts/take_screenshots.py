@@ -1,4 +1,4 @@
-"""Take the screenshots of the page that README and docs show: trains on the sample, serves, drives Chromium.
+"""Take the screenshots for README and docs: train on the sample, serve it, open the page in Chromium.
 
 .venv/bin/python scripts/take_screenshots.py docs
 """
@@ -53,7 +53,7 @@ def take(url: str, scheme: str) -> Image.Image:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(color_scheme=scheme, viewport={"width": 1180, "height": 860})
         page.goto(url)
-        for text in (TEXT[:-1], TEXT):  # the first request pays for what is done once
+        for text in (TEXT[:-1], TEXT):  # the first request is slower
             page.fill("#text", text)
             page.wait_for_timeout(1000)
         page.evaluate("document.activeElement.blur()")

@@ -1,8 +1,7 @@
-"""Run the tests against the installed package, from outside of the source: python test_installed.py SOURCE [PYTEST …].
+"""Run the tests against the installed package, outside of the source: python test_installed.py SOURCE [PYTEST ...].
 
-The tests and what they read (docs, scripts, benchmarks) are copied to an empty folder without src/, so that nothing but
-the installed longtail can be imported. Left out: browser and cluster tests, which need more than the package, and those
-that ask whether files of the source tree are fresh.
+The tests and the files they read (docs, scripts, benchmarks) are copied to an empty folder without src/, so that only
+the installed longtail can be imported. Browser and cluster tests are left out: they need more than the package.
 """
 
 import shutil
@@ -33,7 +32,7 @@ with tempfile.TemporaryDirectory() as folder:
     place = subprocess.run([sys.executable, "-c", where], cwd=folder, check=True, capture_output=True, text=True)
     print(f"testing {place.stdout.strip()}", flush=True)
     if Path(place.stdout.strip()).is_relative_to(source):
-        sys.exit("that is the source, not an installed wheel")
+        sys.exit("longtail is imported from the source; install a wheel first")
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not web and not cluster and not slow"]
     command += [f"--ignore={name}" for name in _LEFT_OUT] + sys.argv[2:]
     sys.exit(subprocess.run(command, cwd=folder, check=False).returncode)

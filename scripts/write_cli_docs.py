@@ -1,4 +1,4 @@
-"""Write docs/cli.md from what `longtail --help` says, or with --check say whether the page in the tree is fresh."""
+"""Write docs/cli.md from `longtail --help`; with --check, fail if the committed page is out of date."""
 
 import argparse
 import sys
@@ -33,9 +33,9 @@ def section(title: str, command: click.Command, parent: click.Context | None) ->
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("page", type=Path)
-parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 when the page is old")
+parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page is out of date")
 options = parser.parse_args()
 if not options.check:
     options.page.write_text(page())
 elif not options.page.exists() or options.page.read_text() != page():
-    sys.exit(f"{options.page} is old: run `make cli-docs` and commit it")
+    sys.exit(f"{options.page} is out of date: run `make cli-docs` and commit it")

@@ -1,4 +1,4 @@
-"""Write the type stub of the native core, or with --check say whether the one in the tree is fresh."""
+"""Write the type stub of the native core; with --check, fail if the committed one is out of date."""
 
 import argparse
 import importlib
@@ -20,10 +20,10 @@ def stub_text() -> str:
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("stub", type=Path)
-parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 when the stub is old")
+parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the stub is out of date")
 options = parser.parse_args()
 text = stub_text()
 if not options.check:
     options.stub.write_text(text)
 elif not options.stub.exists() or options.stub.read_text() != text:
-    sys.exit(f"{options.stub} is old: run `make stub` and commit it")
+    sys.exit(f"{options.stub} is out of date: run `make stub` and commit it")

@@ -1,4 +1,4 @@
-"""What the benchmarks share measures what it says."""
+"""Tests of the measuring functions that the benchmarks share."""
 
 import importlib.util
 import json
@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.alone
 _PATH = Path(__file__).resolve().parent.parent / "benchmarks" / "measure.py"
 
 
@@ -16,7 +17,7 @@ _PATH = Path(__file__).resolve().parent.parent / "benchmarks" / "measure.py"
 def measure():
     spec = importlib.util.spec_from_file_location("measure", _PATH)
     module = importlib.util.module_from_spec(spec)
-    sys.modules["measure"] = module  # a spawned process finds its functions by this name
+    sys.modules["measure"] = module  # a spawned process imports it by this name
     sys.path.insert(0, str(_PATH.parent))
     spec.loader.exec_module(module)
     yield module

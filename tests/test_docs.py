@@ -79,10 +79,14 @@ def test_every_example_of_a_docstring_is_true(module: str, tmp_path: Path, monke
     assert done.failed == 0
 
 
-@pytest.mark.parametrize("page", ["gbdt", "metrics"])
-def test_every_example_of_a_page_is_true(page: str) -> None:
+@pytest.mark.parametrize(("page", "n_blocks"), [("gbdt", 1), ("metrics", 3)])
+def test_every_example_of_a_page_is_true(page: str, n_blocks: int) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) >= n_blocks
+    assert all(">>> " in block for block in blocks), "a block without a prompt would not be run"
     done = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
-    assert done.attempted > 0
+    assert done.attempted == text.count(">>> ")
     assert done.failed == 0
 
 

@@ -1,4 +1,4 @@
-"""The README's tour runs as it stands."""
+"""The code of the README runs."""
 
 from __future__ import annotations
 

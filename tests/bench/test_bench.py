@@ -1,27 +1,19 @@
-"""A matrix is read, run in processes of its own, resumed, and shown with its failures."""
+"""Tests of `longtail bench`: reading a matrix, running and resuming it, rendering results and failures."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 import tomllib
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-import scipy.sparse as sp
 
 from longtail import bench
-from longtail.bench.environments import Environments
 from longtail.bench.results import append_result, summarise
 from longtail.bench.runner import _reason
-from longtail.bench.systems import OURS, PEERS, find_system
-from longtail.bench.worker import SYSTEMS
+from longtail.bench.systems import find_system
 from tests.cli.test_commands import longtail
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -64,7 +56,7 @@ def test_a_matrix_runs_each_cell_and_resumes(matrix: Path, tmp_path: Path) -> No
         "small, Popularity, 1 thread, run 2",
     ]
     assert "| **Popularity** |" in first.stdout
-    assert "train 0.0 s" not in first.stderr  # as many digits as tell something
+    assert "train 0.0 s" not in first.stderr  # significant digits
     assert (pages / "benchmarks.md").read_text() == first.stdout
     assert {path.name for path in pages.glob("*.svg")} == {"small-time.svg", "small-size.svg"}
     second = longtail("bench", matrix, "--results", results)
@@ -106,7 +98,7 @@ estimator = "DiSMEC"
 params = { cost = -1 }
 [[runs]]
 data = ["small"]
-systems = ["wrong", "parabel"]
+systems = ["wrong"]
 [[runs]]
 data = ["small"]
 systems = ["DiSMEC"]
@@ -116,32 +108,20 @@ data = ["gone"]
 systems = ["DiSMEC"]
 """
     )
-    answer = longtail("bench", path, "--results", results, "--peers-python", sys.executable, ok=False)
+    answer = longtail("bench", path, "--results", results, ok=False)
     assert answer.code == 2
     assert answer.stderr.endswith("longtail: 1 cell did not run: the data could not be read, see above\n")
     reasons = [record["failed"] for record in bench.read_results(results)]
     assert "cost must be" in reasons[0]
-    assert "No module named 'omikuji'" in reasons[1]
-    assert reasons[2] == "not finished within 0.01 s"
+    assert reasons[1] == "not finished within 0.01 s"
     assert "gone_train.txt does not exist" in answer.stderr
-    assert len(reasons) == 3  # data that is not there is no result
+    assert len(reasons) == 2  # missing data is not a result
     assert "*not finished within 0.01 s*" in answer.stdout
     small = ("bench", path, "--results", results, "-d", "small")
-    again = longtail(*small).stderr  # a failure is a result …
-    assert again == "failed in an earlier run and left out without --retry-failed: 3 cells\n"
-    longtail(*small, "-s", "DiSMEC", "--retry-failed")  # … until asked again
-    assert len(bench.read_results(results)) == 4
-
-
-@pytest.mark.parametrize(("name", "reason"), [("KILL", "when memory runs out"), ("SEGV", "ended by SIGSEGV")])
-def test_a_killed_peer_is_shown_with_the_reason(tmp_path: Path, matrix: Path, name: str, reason: str) -> None:
-    python = tmp_path / "python"
-    python.write_text(f"#!/bin/sh\nkill -{name} $$\n")
-    python.chmod(0o755)
-    matrix.write_text(MATRIX.replace('"Popularity", "FastXML 2"', '"parabel"').replace("repetitions = 2", ""))
-    results = tmp_path / "results.jsonl"
-    longtail("bench", matrix, "--results", results, "--peers-python", python)
-    assert reason in bench.read_results(results)[0]["failed"]
+    again = longtail(*small).stderr  # a failure counts as a result …
+    assert again == "failed in an earlier run and left out without --retry-failed: 2 cells\n"
+    longtail(*small, "-s", "DiSMEC", "--retry-failed")  # … until a retry is requested
+    assert len(bench.read_results(results)) == 3
 
 
 def test_ones_own_data_needs_no_matrix(tmp_path: Path) -> None:
@@ -196,14 +176,6 @@ def test_svmlight_rows_are_as_wide_as_those_trained_on(tmp_path: Path) -> None:
     assert (record["P@1"], record["n_features"], record["n_labels"]) == (100.0, 10, 3)
 
 
-def test_omikuji_gets_a_zero_for_a_row_without_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "omikuji", ModuleType("omikuji"))
-    X, Y = sp.csr_matrix([[0, 0], [0, 2.5]]), sp.csr_matrix([[0, 0], [1, 1]])
-    system = SYSTEMS["parabel"](1, tmp_path, {})
-    system.prepare(X, Y)
-    assert (tmp_path / "omikuji.txt").read_text() == "2 2 2\n 0:0\n0,1 1:2.5\n"
-
-
 def test_the_reason_of_a_rust_panic_is_its_first_lines() -> None:
     log = "thread 'main' panicked at src/model.rs:7:\nno labels\nnote: run with `RUST_BACKTRACE=1`\n"
     assert _reason(-6, log) == "ended by SIGABRT after: thread 'main' panicked at src/model.rs:7: no labels"
@@ -224,7 +196,8 @@ def test_options_that_would_be_ignored_are_refused(matrix: Path, tmp_path: Path)
         (("-d", "small"), "--data is for a MATRIX"),
         ((matrix, "-s", "Popularity", "-s", "DiSMEC"), "-s must be one of Popularity, FastXML 2, got 'DiSMEC'"),
         ((matrix, "-d", "large"), "-d must be one of small, got 'large'"),
-        ((matrix, "--peers-python", tmp_path), "is a directory"),
+        ((matrix, "--peers", matrix), "is a file"),
+        ((matrix, "--peers", tmp_path), "adapters.py does not exist"),
         ((matrix, "-o", matrix), "is a file"),
         (("--render", "--results", tmp_path / "gone.jsonl"), "gone.jsonl does not exist"),
     ):
@@ -250,17 +223,6 @@ def test_results_that_cannot_be_written_are_told_before_anything_runs(matrix: Pa
     answer = longtail("bench", matrix, "--results", tmp_path / "file" / "results.jsonl", ok=False)
     assert answer.code == 2
     assert "run 1" not in answer.stderr
-
-
-def test_an_environment_that_cannot_be_made_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longtail.bench.environments.REQUIREMENTS", {"omikuji": (("./no-such-package",),)})
-    told: list[str] = []
-    environments = Environments(folder=tmp_path, tell=told.append)
-    cells = bench.make_matrix(bench.Data("s", synthetic={"n_rows": 20}), ["parabel"])
-    bench.run_matrix(cells, tmp_path / "r.jsonl", environments=environments)
-    (record,) = bench.read_results(tmp_path / "r.jsonl")
-    assert record["failed"].startswith("omikuji cannot be installed: ")
-    assert told == ["omikuji"]
 
 
 def test_tables_are_rendered_from_stored_lines() -> None:
@@ -324,17 +286,6 @@ def test_a_changed_parameter_makes_another_cell_and_only_the_newest_is_shown() -
     assert row.failed == "later"
 
 
-def test_everything_runs_once_before_anything_runs_twice() -> None:
-    cells = bench.read_matrix(REPOSITORY / "benchmarks" / "matrix.toml")
-    repetitions = [cell.repetition for cell in cells]
-    assert repetitions == sorted(repetitions)
-    assert cells[0].data.name == "EURLex-4K"
-    assert len({cell.key() for cell in cells}) == len(cells)
-    named = {cell.system.name for cell in cells}
-    assert named == set(OURS) | set(PEERS)
-    assert {system.adapter for system in PEERS.values()} | {"longtail"} == set(SYSTEMS)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -358,7 +309,7 @@ def test_everything_runs_once_before_anything_runs_twice() -> None:
         ),
         (("repetitions = 2", "threads = []"), "threads must be a list of ints >= 1, got []"),
         (('estimator = "FastXML"', 'estimator = "FastXLM"'), "did you mean 'FastXML'?"),
-        (('estimator = "FastXML"', 'peer = "DiSMEC"'), "peer must be one of parabel"),
+        (('estimator = "FastXML"', 'peer = "parabel"'), "peer must be in the folder that --peers names, got 'parabel'"),
         (("n_trees = 2", "ntrees = 2"), "FastXML has no parameter 'ntrees' (did you mean 'n_trees'?)"),
         (("{ n_trees = 2 }", "3"), "params must be a table, got 3"),
         (
@@ -384,40 +335,18 @@ def test_the_matrix_of_the_page_is_read_and_shows_every_key(tmp_path: Path) -> N
     page = (REPOSITORY / "docs" / "bench.md").read_text(encoding="utf-8")
     text = page.partition("```toml\n")[2].partition("```")[0]
     (tmp_path / "matrix.toml").write_text(text, encoding="utf-8")
-    cells = bench.read_matrix(tmp_path / "matrix.toml")
+    cells = bench.read_matrix(tmp_path / "matrix.toml", bench.load_peers(REPOSITORY / "benchmarks" / "peers"))
     assert cells[1].system.title == "FastXML, ten trees"
     assert not cells[1].data.unit_rows
     table = tomllib.loads(text)
     shown = {key for entry in table["data"].values() for key in entry}
     assert shown == set(bench.Data.__dataclass_fields__) - {"name"}
     assert set(table["defaults"]) == {"threads", "repetitions", "limit_seconds", "warm_ups"}
-    assert all(f"`{name}`" in page for name in PEERS)
 
 
 def test_any_estimator_is_a_system() -> None:
-    assert find_system("LEML").params == {"estimator": "LEML"}
-    with pytest.raises(ValueError, match=r"a system must be one of DiSMEC.*did you mean 'parabel'"):
-        find_system("parable")
-
-
-def test_a_bench_that_is_ended_ends_its_worker(tmp_path: Path) -> None:
-    path, started, worker = tmp_path / "matrix.toml", tmp_path / "started", tmp_path / "python"
-    path.write_text(
-        "[data.small]\nsynthetic = { n_rows = 50, n_features = 20, n_labels = 5 }\n"
-        '[[runs]]\ndata = ["small"]\nsystems = ["parabel"]\n'
-    )
-    worker.write_text(f"#!/bin/sh\necho $$ > {started}.part && mv {started}.part {started}\nexec sleep 600\n")
-    worker.chmod(0o755)
-    command = [sys.executable, "-m", "longtail", "bench", str(path), "--peers-python", str(worker)]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 60
-        while not started.exists():
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        process.terminate()
-        assert process.stderr is not None
-        assert process.stderr.read().endswith(b"longtail: stopped; run the same command again to go on\n")
-        assert process.wait(60) == 128 + signal.SIGTERM
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(started.read_text()), 0)
+    assert find_system("LEML", {}).params == {"estimator": "LEML"}
+    with pytest.raises(ValueError, match=r"a system must be one of DiSMEC.*did you mean 'FastXML'"):
+        find_system("FastXLM", {})
+    with pytest.raises(ValueError, match=r"got 'parabel'; --peers adds other libraries"):
+        find_system("parabel", {})

@@ -26,5 +26,5 @@ def test_a_task_that_fills_the_memory_is_run_alone_then_named(tmp_path: Path) ->
     assert kind == "MemoryError", message
     assert "Squarer: task 1 ran out of memory, alone on its node, too" in message
     assert "use nodes with more memory" in message
-    # The monitor looks at the whole machine: when others take memory, it may stop a run before the task begins.
-    assert [task_id for task_id, _ in tasks.runs_of(tmp_path)].count(1) <= 2
+    # Once beside the other tasks, once alone; the monitor may stop one of the two before the task itself begins.
+    assert [task_id for task_id, _ in tasks.runs_of(tmp_path)].count(1) in (1, 2)

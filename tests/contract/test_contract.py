@@ -115,7 +115,9 @@ def test_huge_values_are_fitted_and_ranked_or_refused_but_never_crash(estimator:
         huge = X * np.float32(scale)
         try:
             scores = clone(estimator).fit(huge, Y).predict_top_k(huge).scores
-        except ValueError:
+        except ValueError as error:
+            if "overflow" not in str(error) or "scale X down" not in str(error):
+                raise
             continue
         assert np.isfinite(scores).all()
 

@@ -1,6 +1,6 @@
 """The declared matrix: data sets × systems × threads, read from a TOML file.
 
-[defaults]                      # what a run does not say itself
+[defaults]                      # settings that a run does not override
 threads = [1]
 repetitions = 3
 limit_seconds = 400
@@ -10,13 +10,13 @@ train = "eurlex/eurlex_train.txt.gz"
 test = "eurlex/eurlex_test.txt.gz"
 unit_rows = true
 
-[systems."FastXML 10"]          # only for systems that the catalogue (systems.py) lacks
+[systems."FastXML 10"]          # only for systems that are not known by name (systems.py)
 estimator = "FastXML"
 params = { n_trees = 10 }
 
-[[runs]]                        # in the order in which they matter
+[[runs]]                        # most important first
 data = ["EURLex-4K"]
-systems = ["DiSMEC", "FastXML 10", "parabel"]
+systems = ["DiSMEC", "FastXML 10"]
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from longtail._rules import Bool, Int, Real, Rule, Text, check_params
-from longtail.bench.systems import OURS, PEERS, System, find_system, make_system
+from longtail.bench.systems import OURS, Peers, System, find_system, make_system
 from longtail.datasets import make_synthetic
 
 _RULES: dict[str, tuple[Rule, ...]] = {
@@ -96,7 +96,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Cell:
-    """One training: what, on what, with how many threads, for the how-manieth time."""
+    """One measurement: a system on a data set, with a number of threads and a repetition number."""
 
     data: Data
     system: System
@@ -106,14 +106,14 @@ class Cell:
     warm_ups: int = 1
 
     def identity(self) -> dict[str, Any]:
-        """What makes a stored line the result of this cell."""
+        """Return the fields that identify this cell in the results."""
         data = {key: value for key, value in asdict(self.data).items() if value and key != "name"}
         return {
             "dataset": self.data.name,
             "data": data,
             "system": self.system.name,
             "title": self.system.title,
-            "ours": self.system.environment is None,
+            "ours": self.system.adapter is None,
             "params": self.system.params,
             "threads": self.threads,
             "repetition": self.repetition,
@@ -124,13 +124,13 @@ class Cell:
 
 
 def key_of(record: dict[str, Any]) -> str:
-    """Return the text by which a finished cell is known again; a changed parameter or file makes another cell."""
+    """Return the key of a finished cell; a changed parameter or file name makes a different cell."""
     parts = [record.get(name) for name in ("dataset", "data", "system", "params", "threads", "repetition")]
     return json.dumps(parts, sort_keys=True)
 
 
-def read_matrix(path: Path) -> list[Cell]:
-    """Read a matrix and list its cells: first everything once, in the order written, then repetitions."""
+def read_matrix(path: Path, peers: Peers | None = None) -> list[Cell]:
+    """Read a matrix and list its cells: everything once, in the order written, then the repetitions."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
@@ -138,7 +138,7 @@ def read_matrix(path: Path) -> list[Cell]:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path}: not TOML: {error}") from None
     try:
-        return _cells(table)
+        return _cells(table, peers or {})
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -149,20 +149,21 @@ def make_matrix(
     threads: Sequence[int] = (1,),
     repetitions: int = 1,
     limit_seconds: float = 400,
+    peers: Peers | None = None,
 ) -> list[Cell]:
     """List the cells of one data set; without names, all our systems take part."""
     table: dict[str, Any] = {"threads": list(threads), "repetitions": repetitions, "limit_seconds": limit_seconds}
-    return _in_order(_run_cells(table, [data], [find_system(name) for name in systems or OURS]))
+    return _in_order(_run_cells(table, [data], [find_system(name, peers or {}) for name in systems or OURS]))
 
 
-def _cells(table: dict[str, Any]) -> list[Cell]:
+def _cells(table: dict[str, Any], peers: Peers) -> list[Cell]:
     _known("the matrix", table, {"defaults", "data", "systems", "runs"})
     _known("defaults", table.get("defaults", {}), {"threads", *_RULES})
     sets = {}
     for name, entry in _table("data", table).items():
         _known(f"data {name!r}", entry, set(Data.__dataclass_fields__) - {"name"})
         sets[name] = Data(name=name, **entry)
-    systems = {name: make_system(name, entry) for name, entry in _table("systems", table).items()}
+    systems = {name: make_system(name, entry, peers) for name, entry in _table("systems", table).items()}
     runs = table.get("runs", [])
     if not isinstance(runs, list):
         raise TypeError(f"runs must be a list of tables: write [[runs]], not [runs]; got {runs!r}")
@@ -174,16 +175,16 @@ def _cells(table: dict[str, Any]) -> list[Cell]:
         missing = [name for name in run.get("data", []) if name not in sets]
         if missing or not run.get("data") or not run.get("systems"):
             raise ValueError(f"a run needs data (of {', '.join(sets)}) and systems, got {run}")
-        chosen = [systems.get(name) or find_system(name) for name in run["systems"]]
+        chosen = [systems.get(name) or find_system(name, peers) for name in run["systems"]]
         cells += _run_cells(table.get("defaults", {}) | run, [sets[name] for name in run["data"]], chosen)
     if not cells:
         raise ValueError("there is no run: add [[runs]] with data and systems")
-    _check_as_is(sets.values(), set(systems) | set(OURS) | set(PEERS))
+    _check_as_is(sets.values(), set(systems) | set(OURS) | set(peers))
     return _in_order(cells)
 
 
 def _check_as_is(sets: Iterable[Data], names: set[str]) -> None:
-    """Refuse a name that no system has: the system that was meant would quietly get other rows."""
+    """Refuse unknown names: the intended system would silently get scaled rows."""
     for data in sets:
         unknown = [name for name in data.as_is if name not in names]
         if unknown:
@@ -208,7 +209,7 @@ def _run_cells(run: dict[str, Any], sets: list[Data], systems: list[System]) -> 
 
 
 def _in_order(cells: list[Cell]) -> list[Cell]:
-    # Everything once before anything twice: a run that is stopped early has seen the whole field.
+    # Everything once before anything twice, so that a run that is stopped early covers all systems.
     distinct = {cell.key(): cell for cell in reversed(cells)}
     order = {cell.key(): place for place, cell in reversed(list(enumerate(cells)))}
     return sorted(distinct.values(), key=lambda cell: (cell.repetition, order[cell.key()]))
@@ -222,7 +223,7 @@ def _table(name: str, matrix: dict[str, Any]) -> dict[str, Any]:
 
 
 def _names(owner: str, names: Any) -> None:
-    """A lone word would be taken letter by letter."""
+    """Refuse a plain string, which would be iterated letter by letter."""
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise TypeError(f'{owner} must be a list of names, such as ["DiSMEC"], got {names!r}')
 

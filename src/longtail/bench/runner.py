@@ -1,4 +1,4 @@
-"""Run the cells of a matrix, each in a process of its own, and append a line for each to the results."""
+"""Run the cells of a matrix, each in its own process, and append one line per cell to the results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ import numpy as np
 
 from longtail import metrics, propensity
 from longtail.bench.data import Prepared
-from longtail.bench.environments import Environments
 from longtail.bench.machine import describe_machine
 from longtail.bench.matrix import Cell, key_of
 from longtail.bench.results import append_result, check_writable, read_results
@@ -37,7 +36,6 @@ def run_matrix(
     results: Path,
     *,
     data_folder: Path = Path(),
-    environments: Environments | None = None,
     retry_failed: bool = False,
     timeout_seconds: float | None = None,
     tell: Tell = lambda cell, record: None,
@@ -52,19 +50,17 @@ def run_matrix(
         JSON lines; finished cells are skipped, new lines are appended.
     data_folder : Path
         Where relative data files lie.
-    environments : Environments, optional
-        Where peers run.
     retry_failed : bool, default False
-        Run cells again whose line tells of a failure.
+        Run failed cells again.
     timeout_seconds : float, optional
-        Begin no cell after this time.
+        Start no cell after this time.
     tell : callable
-        Gets each cell before it runs, with None, and after it, with its record.
+        Called before each cell, with None, and after it, with its record.
 
     Returns
     -------
     n_left : int
-        Cells that were not begun because the time was over.
+        Cells that were not started because of the timeout.
     """
     stored = read_results(results)
     done = {key_of(line) for line in stored if "failed" not in line}
@@ -75,7 +71,7 @@ def run_matrix(
     begin = time.monotonic()
     machine = describe_machine() if todo else {}
     with tempfile.TemporaryDirectory(prefix="longtail-bench-") as place:
-        bench = _Bench(Path(place), data_folder, environments or Environments())
+        bench = _Bench(Path(place), data_folder)
         for n_done, cell in enumerate(todo):
             if timeout_seconds is not None and time.monotonic() - begin > timeout_seconds:
                 return len(todo) - n_done
@@ -83,7 +79,7 @@ def run_matrix(
             try:
                 prepared = bench.prepare(cell)
             except (OSError, ValueError, TypeError) as error:
-                tell(cell, {"failed": str(error)})  # nothing was measured: nothing is stored
+                tell(cell, {"failed": str(error)})  # not a result: store nothing
                 continue
             record = bench.run(cell, prepared) | {
                 "machine": machine,
@@ -95,12 +91,11 @@ def run_matrix(
 
 
 class _Bench:
-    """Data sets on disk, made when first needed, and processes over them."""
+    """Data sets on disk, prepared when first needed, and the processes that read them."""
 
-    def __init__(self, place: Path, data_folder: Path, environments: Environments) -> None:
+    def __init__(self, place: Path, data_folder: Path) -> None:
         self._place = place
         self._data_folder = data_folder
-        self._environments = environments
         self._sets: dict[tuple[str, bool], Prepared] = {}
 
     def prepare(self, cell: Cell) -> Prepared:
@@ -113,8 +108,8 @@ class _Bench:
         record = cell.identity() | prepared.sizes
         with tempfile.TemporaryDirectory(dir=self._place) as answer:
             try:
-                name = cell.system.environment
-                python = Path(sys.executable) if name is None else self._environments.interpreter(name)
+                find = cell.system.interpreter
+                python = Path(sys.executable) if find is None else find()
                 record |= _run_worker(cell, python, prepared.folder, Path(answer))
                 label_ids = np.load(Path(answer) / "label_ids.npy")
             except (RuntimeError, OSError) as error:
@@ -125,9 +120,10 @@ class _Bench:
 
 
 def _run_worker(cell: Cell, python: Path, data: Path, answer: Path) -> dict[str, Any]:
-    """Run one system in a fresh process; RuntimeError says why it failed."""
+    """Run one system in a new process; RuntimeError gives the reason of a failure."""
     task = {
         "adapter": cell.system.adapter,
+        "adapters": str(cell.system.adapters),
         "params": cell.system.params,
         "threads": cell.threads,
         "cpus": _cpus(cell.threads),
@@ -138,7 +134,7 @@ def _run_worker(cell: Cell, python: Path, data: Path, answer: Path) -> dict[str,
         "answer": str(answer),
     }
     (answer / "task.json").write_text(json.dumps(task))
-    # No folder of ours on the path: a peer must not find our modules in place of its own.
+    # Keep our folder off the path, so that a peer cannot import our modules instead of its own.
     environment = os.environ | dict.fromkeys(_THREAD_VARIABLES, str(cell.threads)) | {"PYTHONSAFEPATH": "1"}
     with (answer / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -182,10 +178,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _reason(code: int, log: str) -> str:
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     for number, line in enumerate(lines):
-        if " panicked at " in line:  # Rust tells the reason first, and then where and what else could be told
+        if " panicked at " in line:  # Rust prints the reason first, then notes
             lines = [" ".join(lines[number : number + 2])]
             break
-    if -code == signal.SIGKILL:  # not ours: a cell that takes too long has a reason of its own
+    if -code == signal.SIGKILL:  # not ours: a timeout is reported as such
         return "killed by the system (SIGKILL), as it does when memory runs out"
     if code < 0:
         signals = {int(number): number.name for number in signal.Signals}

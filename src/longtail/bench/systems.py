@@ -1,9 +1,14 @@
-"""The systems that can take part: ours by estimator, peers by name."""
+"""The systems that a bench can run: our estimators by name, and other libraries from a folder of adapters."""
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field
+import functools
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from longtail.saving.registry import HOMES, check_names
@@ -11,31 +16,35 @@ from longtail.saving.registry import HOMES, check_names
 
 @dataclass(frozen=True)
 class System:
-    """One column of a comparison.
+    """One row of a comparison.
 
     Attributes
     ----------
     name : str
-        As a matrix and the results call it.
+        Name in a matrix and in the results.
     title : str
-        As tables call it.
-    adapter : str
-        Which class of `worker.py` runs it.
+        Name in tables.
     params : dict
-        What the adapter gets; for ours the estimator's name and parameters.
-    environment : str or None
-        Where a peer runs, see `environments.py`; None: here.
+        Passed to the adapter; for our systems the estimator's name and parameters.
+    adapter, adapters : str or None, Path or None
+        For a peer: its name in ``SYSTEMS`` of the file `adapters`.
+    interpreter : callable or None
+        Returns the Python that has the peer's library; RuntimeError if there is none.
     """
 
     name: str
     title: str
-    adapter: str = "longtail"
     params: dict[str, Any] = field(default_factory=dict)
-    environment: str | None = None
+    adapter: str | None = None
+    adapters: Path | None = None
+    interpreter: Callable[[], Path] | None = None
+
+
+Peers = Mapping[str, System]
 
 
 def _ours(name: str, estimator: str, **params: Any) -> System:
-    return System(name, name, params={"estimator": estimator, **params})
+    return System(name, name, {"estimator": estimator, **params})
 
 
 OURS = {
@@ -51,34 +60,51 @@ OURS = {
         _ours("Popularity", "Popularity"),
     )
 }
-PEERS = {
-    system.name: system
-    for system in (
-        System("parabel", "Omikuji Parabel", "parabel", environment="omikuji"),
-        System("bonsai", "Omikuji Bonsai", "bonsai", environment="omikuji"),
-        System("napkinxc-plt", "napkinXC PLT", "napkinxc-plt", environment="napkinxc"),
-        System("napkinxc-ovr", "napkinXC one-vs-rest", "napkinxc-ovr", environment="napkinxc"),
-        System("pecos-xrlinear", "PECOS XR-Linear", "pecos-xrlinear", environment="libpecos"),
-        System("pecos-ovr", "PECOS one-vs-rest", "pecos-ovr", environment="libpecos"),
-        System("sklearn-ovr", "scikit-learn one-vs-rest", "sklearn-ovr", environment="scikit-learn"),
-        System("xgboost", "XGBoost multi-output", "xgboost", environment="xgboost"),
-    )
-}
 
 
-def find_system(name: str) -> System:
-    """Return a system of the catalogue; any estimator's name is one, too."""
-    known = OURS | PEERS
+def load_peers(folder: Path) -> dict[str, System]:
+    """Load the adapters of other libraries from a folder such as benchmarks/peers in the source repository.
+
+    ``adapters.py`` has ``SYSTEMS``, a dict from names to adapter classes; ``environments.py`` has
+    ``interpreter(package)``, which returns the Python to run an adapter with.
+    """
+    adapters, environments = (_load_module(folder / f"{name}.py") for name in ("adapters", "environments"))
+    return {
+        name: System(
+            name,
+            adapter.title,
+            adapter=name,
+            adapters=(folder / "adapters.py").absolute(),
+            interpreter=functools.partial(environments.interpreter, adapter.packages[0]),
+        )
+        for name, adapter in adapters.SYSTEMS.items()
+    }
+
+
+def _load_module(path: Path) -> ModuleType:
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; peers need adapters.py and environments.py")
+    spec = importlib.util.spec_from_file_location(f"longtail_peers_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"bench: {path} must be a Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def find_system(name: str, peers: Peers) -> System:
+    """Return a system by name: one of `OURS`, any estimator, or a peer."""
+    known = OURS | dict(peers)
     if name in known:
         return known[name]
     if name in HOMES and HOMES[name].kind == "estimator":
         return _ours(name, name)
     close = difflib.get_close_matches(name, known, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    hint = f" (did you mean {close[0]!r}?)" if close else "" if peers else "; --peers adds other libraries"
     raise ValueError(f"bench: a system must be one of {', '.join(known)}, got {name!r}{hint}")
 
 
-def make_system(name: str, table: dict[str, Any]) -> System:
+def make_system(name: str, table: dict[str, Any], peers: Peers) -> System:
     """Make a system from a table of the matrix: estimator or peer, params, title."""
     if not isinstance(table, dict):
         raise TypeError(f"bench: system {name!r} must be a table with estimator or peer, got {table!r}")
@@ -92,10 +118,10 @@ def make_system(name: str, table: dict[str, Any]) -> System:
         raise TypeError(f"bench: system {name!r}: params must be a table, got {params!r}")
     title = " ".join(str(table.get("title", name)).split())
     if "estimator" in table:
-        # Now, not when its turn comes hours later. What a peer takes only the peer knows.
+        # Checked before anything runs, not hours later. A peer's parameters are known to the peer only.
         check_names(str(table["estimator"]), params)
-        return System(name, title, params={"estimator": str(table["estimator"]), **params})
-    if table["peer"] not in PEERS:
-        raise ValueError(f"bench: system {name!r}: peer must be one of {', '.join(PEERS)}, got {table['peer']!r}")
-    base = PEERS[table["peer"]]
-    return System(name, title, base.adapter, base.params | params, base.environment)
+        return System(name, title, {"estimator": str(table["estimator"]), **params})
+    if table["peer"] not in peers:
+        known = f"one of {', '.join(peers)}" if peers else "in the folder that --peers names"
+        raise ValueError(f"bench: system {name!r}: peer must be {known}, got {table['peer']!r}")
+    return replace(peers[table["peer"]], name=name, title=title, params=params)

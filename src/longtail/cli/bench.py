@@ -17,7 +17,7 @@ from longtail.cli import options
 if TYPE_CHECKING:
     from longtail.bench import Cell
 
-_GO_ON = "stopped; run the same command again to go on"
+_GO_ON = "stopped; run the same command again to continue"
 
 
 @click.command()
@@ -47,14 +47,13 @@ _GO_ON = "stopped; run the same command again to go on"
     "--data-folder", type=click.Path(path_type=Path), help="Of relative files; default: $LONGTAIL_DATA or here."
 )
 @click.option(
-    "--peers-python",
-    type=click.Path(exists=True, dir_okay=False, executable=True, path_type=Path),
-    help="An interpreter that has the peers.",
+    "--peers",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with adapters of other libraries, such as benchmarks/peers of the source.",
 )
-@click.option("--peers-folder", type=click.Path(path_type=Path), help="Where peers' environments are made.")
-@click.option("--timeout-seconds", type=float, help="Begin no cell after this time; run again to go on.")
-@click.option("--retry-failed", is_flag=True, help="Run cells again that failed.")
-@click.option("--render", "only_render", is_flag=True, help="Run nothing; show what is stored (of -s and -d).")
+@click.option("--timeout-seconds", type=float, help="Start no cell after this time; run again to continue.")
+@click.option("--retry-failed", is_flag=True, help="Run failed cells again.")
+@click.option("--render", "only_render", is_flag=True, help="Run nothing; show stored results (of -s and -d).")
 @click.option("--list", "only_list", is_flag=True, help="Run nothing; list the cells.")
 @options.json_option
 def bench(
@@ -70,8 +69,7 @@ def bench(
     results: Path,
     output: Path | None,
     data_folder: Path | None,
-    peers_python: Path | None,
-    peers_folder: Path | None,
+    peers: Path | None,
     timeout_seconds: float | None,
     retry_failed: bool,
     only_render: bool,
@@ -81,14 +79,13 @@ def bench(
     """Measure systems side by side: accuracy, time, memory and model size.
 
     MATRIX is a TOML file of data sets, systems and threads (see docs/bench.md). Without it, all our systems run on
-    --train and --test, or on the shipped sample. Each cell runs in a process of its own, pinned to its CPUs. Peers run
-    in virtual environments that are made when first needed: parabel, bonsai, napkinxc-plt, napkinxc-ovr,
-    pecos-xrlinear, pecos-ovr, sklearn-ovr, xgboost.
+    --train and --test, or on the shipped sample. Each cell runs in its own process, pinned to its CPUs. Other
+    libraries take part with --peers.
 
     \b
     Example:
-      longtail bench --train eurlex_train.txt.gz --test eurlex_test.txt.gz --unit-rows -s DiSMEC -s parabel
-      longtail bench benchmarks/matrix.toml --results results.jsonl -o results
+      longtail bench --train eurlex_train.txt.gz --test eurlex_test.txt.gz --unit-rows -s DiSMEC -s FastXML
+      longtail bench benchmarks/matrix.toml --peers benchmarks/peers --results results.jsonl -o results
     """
     from longtail import bench as benches
 
@@ -101,20 +98,21 @@ def bench(
     if train is None:
         _refuse("is for --train and --test", unit_rows=unit_rows)
     if output is not None:
-        benches.check_matplotlib()  # now, not after hours of measuring
+        benches.check_matplotlib()  # before hours of measuring, not after
     n_unread = 0
+    others = benches.load_peers(peers) if peers is not None else {}
     if only_render:
         if not results.exists():
             raise FileNotFoundError(f"{results} does not exist; --results names the file to render")
     else:
         if matrix is not None:
-            cells = _chosen(benches.read_matrix(matrix), matrix, systems, datasets)
+            cells = _chosen(benches.read_matrix(matrix, others), matrix, systems, datasets)
         else:
             data = benches.Data("sample", sample=True)
             if train is not None and test is not None:
                 data = benches.Data(train.name, str(train.resolve()), str(test.resolve()), unit_rows=unit_rows)
             limit = 400 if limit_seconds is None else limit_seconds
-            cells = benches.make_matrix(data, systems, threads or (1,), repetitions or 1, limit)
+            cells = benches.make_matrix(data, systems, threads or (1,), repetitions or 1, limit, others)
         if only_list:
             for cell in cells:
                 click.echo(json.dumps(cell.identity()) if as_json else _name(cell))
@@ -123,7 +121,6 @@ def bench(
             cells,
             results,
             data_folder=data_folder or Path(os.environ.get("LONGTAIL_DATA", "")),
-            environments=_environments(peers_python, peers_folder),
             retry_failed=retry_failed,
             timeout_seconds=timeout_seconds,
         )
@@ -154,7 +151,7 @@ def _refuse(why: str, **given: object) -> None:
 
 
 def _chosen(cells: list[Cell], matrix: Path, systems: tuple[str, ...], datasets: tuple[str, ...]) -> list[Cell]:
-    """Pick the cells of the named systems and data sets; every name must have one."""
+    """Keep the cells of the named systems and data sets; every name must match one."""
     for option, names, known in (
         ("-s", systems, dict.fromkeys(cell.system.name for cell in cells)),
         ("-d", datasets, dict.fromkeys(cell.data.name for cell in cells)),
@@ -170,7 +167,7 @@ def _chosen(cells: list[Cell], matrix: Path, systems: tuple[str, ...], datasets:
 
 
 def _run(cells: list[Cell], results: Path, **options: Any) -> int:
-    """Run the cells and tell how it goes; returns how many had no data."""
+    """Run the cells and print progress; return the number of cells whose data could not be read."""
     from longtail.bench import read_results, run_matrix
     from longtail.bench.matrix import key_of
 
@@ -201,22 +198,9 @@ def _run(cells: list[Cell], results: Path, **options: Any) -> int:
 
 
 def _end(*_: object) -> None:
-    """Leave through the finally clauses that end the running worker; it is in a session of its own."""
+    """Exit through the finally clauses, which end the worker: it runs in its own session."""
     click.echo(f"\nlongtail: {_GO_ON}", err=True)
     sys.exit(128 + signal.SIGTERM)
-
-
-def _environments(python: Path | None, folder: Path | None) -> Any:
-    from longtail.bench import Environments
-
-    made = Environments(python=None if python is None else python.absolute(), tell=_tell_making)
-    if folder is not None:
-        made.folder = folder.absolute()
-    return made
-
-
-def _tell_making(name: str) -> None:
-    click.echo(f"making an environment with {name} … ", nl=False, err=True)
 
 
 def _name(cell: Cell) -> str:
