@@ -47,7 +47,7 @@ def main():
 
 
 def scores_of(answers, truth):
-    """Give micro F1, macro F1 over the labels of the test texts, precision, and the labels a text."""
+    """Give micro F1, macro F1 over the labels of the test texts, precision, and the labels per text."""
     given, right, there = {}, {}, {}
     for tags, known in zip(answers, truth, strict=True):
         for label in known:

@@ -1,7 +1,7 @@
 """Does training time grow linearly with the number of labels, and memory not at all but for the model?
 
 Trains 1,000 to 100,000 synthetic labels on the same rows (the labels of a smaller run are the first of a larger one)
-and reports seconds a label, and the peak memory of a fit in a process of its own, with and without the model.
+and reports seconds per label, and the peak memory of a fit in a process of its own, with and without the model.
 
 Example: python benchmarks/bench_dismec_scaling.py --labels 1000 10000 --repeats 1
 """

@@ -20,7 +20,7 @@ SETTINGS = {
     "eurlex": PAPER | {"projection": "leml", "projection_l2": 10.0, "n_trees": 100, "shrinkage": 0.3},
 }
 # What we found to be better: smaller leaves, each tree on a part of the rows and features. On Delicious it is words
-# weighed by idf (see read_set), which the paper does not do, and more labels a leaf; these, and its shrinkage and
+# weighed by idf (see read_set), which the paper does not do, and more labels per leaf; these, and its shrinkage and
 # number of trees above, were chosen on a fifth of the training rows.
 BEST = {
     "mediamill": SETTINGS["mediamill"] | {"min_leaf_size": 30, "row_share": 0.5, "feature_share": 0.5},

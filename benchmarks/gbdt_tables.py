@@ -129,7 +129,7 @@ def table_4() -> str:
             peak = max(one["peak_bytes"], two["peak_bytes"]) / 1e9
             rows.append([kind, show(seconds[0]), show(seconds[1]), show(seconds[0] / seconds[1]), show(peak)])
     rows.append(["paper, Delicious-200K itself", show(PUBLISHED_4[1]), "–", "3.09 (4 threads)", "–"])
-    return table(["seconds a tree", "1 thread", "2 threads", "speed-up", "GB"], rows)
+    return table(["seconds per tree", "1 thread", "2 threads", "speed-up", "GB"], rows)
 
 
 def table_vanilla() -> str:

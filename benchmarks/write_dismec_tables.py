@@ -77,7 +77,7 @@ def speed() -> list[str]:
         name = f"{system}, {weights}" if is_ours else system
         predictions.append(f"| {name} | {NAMES[dataset]} | {threads} | {batch:.3f} | {single:.3f} |")
     if predictions:
-        out += ["| prediction | data | threads | ms a row, batch | ms a row, one by one |", "|---|---|---|---|---|"]
+        out += ["| prediction | data | threads | ms per row, batch | ms per row, one by one |", "|---|---|---|---|---|"]
         out += [*predictions, ""]
     scaling = [
         f"| {n_labels:,} | {threads} | {record['wall_seconds']:.1f} | {record['wall_milliseconds_a_label']:.2f} "
@@ -85,7 +85,7 @@ def speed() -> list[str]:
         for (n_labels, threads), record in read("scaling", "n_labels", "threads").items()
     ]
     if scaling:
-        head = "| synthetic labels | threads | wall seconds | ms a label | model MB | peak MB above the data |"
+        head = "| synthetic labels | threads | wall seconds | ms per label | model MB | peak MB above the data |"
         out += [head, "|---|---|---|---|---|---|", *scaling, ""]
     for (dataset,), record in read("bandwidth", "dataset").items():
         out += [

@@ -115,7 +115,7 @@ void bind_vectorizer(nb::module_& m) {
                const Array1<float>& idf, bool unit_rows, int n_threads, Control& control) {
                 const std::vector<std::string_view> views = views_of(texts);
                 if (static_cast<std::int64_t>(idf.shape(0)) != self.kernel->n_features())
-                    throw std::invalid_argument("idf must have one value a feature");
+                    throw std::invalid_argument("idf must have one value per feature");
                 if (tf.shape(0) < 2 * longest(views) + 3)
                     throw std::invalid_argument("tf must reach to twice the longest text");
                 if (n_threads < 1) throw std::invalid_argument("n_threads must be positive");
@@ -133,7 +133,7 @@ void bind_vectorizer(nb::module_& m) {
             nb::sig("def transform(self, texts: list[str], analyzer: TextAnalyzer, tf: NDArray[numpy.float32], "
                     "idf: NDArray[numpy.float32], unit_rows: bool, n_threads: int, control: Control) -> "
                     "tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32]]"),
-            "Return indptr, indices and values of one CSR row a text.");
+            "Return indptr, indices and values of one CSR row per text.");
 }
 
 }  // namespace longtail::bindings

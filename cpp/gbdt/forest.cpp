@@ -77,7 +77,7 @@ private:
     std::uint32_t row_ = 0;
 };
 
-// The same with one number a label, cleared for every row: faster where leaves add more often than there are labels.
+// The same with one number per label, cleared for every row: faster where leaves add more often than there are labels.
 // Labels that no leaf lists keep -0, which no sum of leaf values is: x - x is +0.
 class DenseSums {
 public:

@@ -55,7 +55,7 @@ public:
     std::size_t n_sides() const { return side_begins().back(); }
     // One a node, feature -1 where no column has an allowed threshold.
     std::vector<SplitChoice> find_splits(int n_threads, Control& control);
-    // One byte a row, 1 for left, node after node; in a node first the rows it learns from, then the others. Nodes that
+    // One byte per row, 1 for left, node after node; in a node first the rows it learns from, then the others. Nodes that
     // are not cut at a column of this grower have zeros.
     std::vector<std::uint8_t> find_sides(std::span<const SplitChoice> choices, int n_threads, Control& control) const;
     void apply(std::span<const SplitChoice> choices, std::span<const std::uint8_t> sides, int n_threads,

@@ -9,7 +9,7 @@ namespace longtail::gbdt {
 namespace {
 
 constexpr std::int64_t kWidth = 64;      // columns of w that are summed in registers
-constexpr std::int64_t kTaskRows = 256;  // rows a task
+constexpr std::int64_t kTaskRows = 256;  // rows per task
 
 // out[0 .. n_cols) = Σ values[i] · w[columns(i)][first .. first + n_cols), one fused chain per column.
 template <class Column>

@@ -43,7 +43,7 @@ class Popularity(XMCClassifier):
     """Predict the most frequent labels of the training set for every row.
 
     The constant ranking of the PfastreXML paper (section 7): what a system must beat to have learnt anything.
-    A label's score is the share of training rows that carry it. Memory: 8 bytes a label.
+    A label's score is the share of training rows that carry it. Memory: 8 bytes per label.
 
     Parameters
     ----------

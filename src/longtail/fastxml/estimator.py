@@ -139,7 +139,7 @@ class FastXML(XMCClassifier):
         ----------
         X : CSR matrix or array (n_rows, n_features)
         top_k : int, default 5
-            How many labels a row; rows with fewer candidates are padded with label -1 and score 0.
+            How many labels per row; rows with fewer candidates are padded with label -1 and score 0.
         n_trees : int, optional
             Use only so many trees, chosen by `tree_order`; None uses all.
 

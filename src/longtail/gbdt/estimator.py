@@ -81,7 +81,7 @@ class GBDTSparse(XMCClassifier):
     Attributes
     ----------
     tree_begin_ : int64 array (n_trees + 1,), first node of each tree
-    split_features_, thresholds_, left_children_ : one entry a node; -1 marks leaves, the right child follows the left
+    split_features_, thresholds_, left_children_ : one entry per node; -1 marks leaves, the right child follows the left
     leaf_begin_ : int64 array (n_nodes + 1,), where each node's labels begin
     leaf_label_ids_, leaf_values_ : what leaves add to the scores
     feature_gains_ : float32 array, what the splits on each (projected) feature took off the objective

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-_BIN_FIRSTS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384)  # training rows a label, bin by bin
+_BIN_FIRSTS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384)  # training rows per label, bin by bin
 _MIN_TRUE = 5  # with fewer rows in the test data a label's own score is chance
 _MIN_PREDICTED = 10
 _N_SHOWN = 12

@@ -1,4 +1,4 @@
-"""Lists of names (labels, words, features): one JSON string a line; a name may hold anything, even a newline."""
+"""Lists of names (labels, words, features): one JSON string per line; a name may hold anything, even a newline."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def read_names(directory: ArrayDirectory, attribute: str, claim: NamesClaim, *, 
         raise ValueError(f"{owner}: must have {claim.n_names} lines, got {n_lines}")
     try:
         # One list is parsed much faster than many lines. JSON has no bare newline inside a string, and each line must
-        # give at least one value to stand between two commas: so the count below proves one string a line.
+        # give at least one value to stand between two commas: so the count below proves one string per line.
         names = json.loads(b"[" + data[:-1].replace(b"\n", b",") + b"]")
         if b"\\u" in data:
             "".join(name for name in names if isinstance(name, str)).encode()

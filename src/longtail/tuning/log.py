@@ -1,4 +1,4 @@
-"""The log of a search: one JSON object a line, the first says whose it is; a rerun continues it."""
+"""The log of a search: one JSON object per line, the first says whose it is; a rerun continues it."""
 
 from __future__ import annotations
 
