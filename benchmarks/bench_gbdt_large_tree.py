@@ -1,7 +1,7 @@
 """How long does one tree take on data of Delicious-200K's shape, and how much memory (the paper: 1,092 s on one core)?
 
 196,606 rows, 100 dense features, 205,443 labels, 75 labels per row from the synthetic generator; k = 100, depth 10, at
-least 100 rows per leaf. Seconds are those of a tree, after the first, which also cuts the features into bins. The memory
+least 100 rows per leaf. Seconds are those of a tree after the first, which also cuts features into bins. The memory
 is the whole process with the data.
 """
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from longtail.fastxml import FastXML, PfastreXML, PfastXML
     from longtail.gbdt import GBDTSparse
     from longtail.saving import describe, load, save
+    from longtail.scorers import scorers
     from longtail.tagging import Explanation, Tag, Tagger, TextVectorizer
     from longtail.tuning import tune
 
@@ -43,6 +44,7 @@ _HOMES = {
     "load": "longtail.saving",
     "metrics": "",
     "propensity": "",
+    "scorers": "longtail.scorers",
     "save": "longtail.saving",
     "tune": "longtail.tuning",
 }
@@ -71,6 +73,7 @@ __all__ = [
     "metrics",
     "propensity",
     "save",
+    "scorers",
     "tune",
 ]
 

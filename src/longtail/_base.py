@@ -41,6 +41,8 @@ _FIRST_TOP_K = 32
 _DEEP_TOP_K = 100
 # Rankings are padded to top_k columns, so an absurd value would fill the memory.
 _MAX_TOP_K = 1_000_000
+# A dense array of scores of all labels must stay small: 400 MB.
+_MAX_DENSE_SCORES = 100_000_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -139,6 +141,37 @@ class XMCClassifier(Estimator):
             return facts.classes[np.maximum(best, 0)]
         Y_hat = self._labels_above(fitted, X)
         return Y_hat.toarray() if facts.y_kind == "dense" else Y_hat
+
+    def decision_function(self, X: Any) -> NDArray[np.float32]:
+        """Return the scores of all labels as a dense array, for scikit-learn's tools on small problems.
+
+        Labels that the model does not rank for a row get the lowest score. A 1-D y with two classes gives one column:
+        how much the second class is ahead.
+
+        Parameters
+        ----------
+        X : CSR matrix or array (n_rows, n_features)
+
+        Returns
+        -------
+        float32 array (n_rows, n_labels), or (n_rows,) for two classes
+        """
+        fitted = self._whole()
+        facts = fitted.facts
+        rows = self._prepared(facts, X)
+        if rows.shape[0] * facts.n_labels > _MAX_DENSE_SCORES:
+            raise ValueError(
+                f"{type(self).__name__}: decision_function is dense and limited to {_MAX_DENSE_SCORES:,} scores, got "
+                f"{rows.shape[0]:,} rows times {facts.n_labels:,} labels; use predict_top_k"
+            )
+        label_ids, scores = self._top_k(fitted, rows, facts.n_labels)
+        given = label_ids >= 0
+        dense = np.full((rows.shape[0], facts.n_labels), min(0.0, float(scores.min(initial=0.0))), dtype=np.float32)
+        row_ids, columns = np.nonzero(given)
+        dense[row_ids, label_ids[row_ids, columns]] = scores[row_ids, columns]
+        if facts.classes is not None and facts.n_labels == 2:
+            return np.asarray(dense[:, 1] - dense[:, 0])
+        return dense
 
     # ---- the protocol of models (_model.py) -------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.dismec import label_prints, training
 from longtail.dismec.estimate import Estimate, probe
-from longtail.dismec.index import append_labels, drop_labels, merge_shards
+from longtail.dismec.index import append_labels, drop_labels, label_major, merge_shards
 from longtail.dismec.lookup import places_of_label
 from longtail.dismec.masks import label_masks
 from longtail.dismec.similar_labels import label_tree
@@ -255,6 +255,17 @@ class DiSMEC(XMCClassifier):
         places = np.flatnonzero(index.label_ids == label_id)
         features = (np.searchsorted(index.indptr, places, side="right") - 1).astype(np.int32)
         return features, index.weights_at(places), float(index.biases[label_id])
+
+    @property
+    def coef_(self) -> sp.csr_array:
+        """The weights as a sparse float32 matrix (n_labels, n_features)."""
+        fitted = self._whole()
+        return label_major(fitted.state.index, fitted.facts.n_labels)
+
+    @property
+    def intercept_(self) -> NDArray[np.float32]:
+        """What is added to each label's score, float32 (n_labels,)."""
+        return np.asarray(self._whole().state.index.biases)
 
     # ---- prediction -------------------------------------------------------------------------------------------
 

@@ -253,6 +253,21 @@ class Tagger(Estimator):
         state = self._whole()
         return state.estimator.predict_top_k(state.rows(self._checked(state, X)), top_k, **ranking)
 
+    def predict(self, X: Any) -> list[list[str]]:
+        """Decide the labels of each text: by the chosen thresholds if the tagger is calibrated, else the best label."""
+        threshold: Threshold = None if self._whole().calibration is None else "auto"
+        top_k = 1 if threshold is None else None
+        return [[tag.label for tag in tags] for tags in self.tag(X, top_k, threshold=threshold)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return precision@1 as a share: how often the best label of a text is right."""
+        if sample_weight is not None:
+            raise ValueError("Tagger: score does not take sample_weight; use longtail.metrics.evaluate")
+        state = self._whole()
+        Y, _ = _encode(state, label_lists(y))
+        top = state.estimator.predict_top_k(state.rows(self._checked(state, X)), 1)
+        return float(evaluate(top, Y, ks=(1,))["P@1"]) / 100
+
     def calibrate(
         self,
         texts: Any,
@@ -408,6 +423,14 @@ class Tagger(Estimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._state is not None
+
+    def __sklearn_tags__(self) -> Any:
+        # Not a classifier to scikit-learn, which would look for classes in lists of names when it splits the data.
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = None
+        tags.classifier_tags = None
+        tags.input_tags.string = True
+        return tags
 
     def _whole(self) -> TaggerState:
         """Return the fitted state. Read once per call, so that a refit in another thread cannot mix two models."""
