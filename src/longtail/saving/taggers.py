@@ -56,7 +56,7 @@ def put_tagger_together(cls: type[Tagger], parts: Parts) -> Tagger:
     check_length("label_names_", label_names, estimator.n_labels_)
     check_distinct("label_names_", label_names)
     if vectorizer is not None:
-        check_length("the vocabulary", vectorizer.feature_ends_, estimator.n_features_in_)
+        check_length("the vocabulary", range(vectorizer.n_features_), estimator.n_features_in_)
     if calibration is not None:
         check_length("map_of_label_", calibration.map_of_label_, estimator.n_labels_)
     tagger = cls(blocked=parts.names["blocked"])

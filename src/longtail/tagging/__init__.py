@@ -1,8 +1,9 @@
 """Texts in, label names out: the Tagger, its vectorizer and its explanations."""
 
 from longtail._topk import Tag
+from longtail.tagging.embeddings import register_embedding
 from longtail.tagging.explanations import Explanation
 from longtail.tagging.tagger import Tagger
 from longtail.tagging.vectorizer import TextVectorizer
 
-__all__ = ["Explanation", "Tag", "Tagger", "TextVectorizer"]
+__all__ = ["Explanation", "Tag", "Tagger", "TextVectorizer", "register_embedding"]

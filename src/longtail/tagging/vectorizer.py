@@ -18,8 +18,10 @@ from longtail._estimator import Parameters
 from longtail._matrices import csr_from_parts
 from longtail._rules import Bool, Choice, Int, Nothing, Real, Rule, Text, check_params
 from longtail._threads import resolve_n_jobs
+from longtail.datasets import unit_rows
 from longtail.datasets.in_memory import text_list
-from longtail.tagging.normalizer import Normalizer
+from longtail.tagging.embeddings import embed, find_embedding
+from longtail.tagging.normalizer import Normalizer, html_parts
 from longtail.tagging.scripts import END_OF_CLASSES, RUN_LENGTHS, character_classes, run_pattern, word_pattern
 from longtail.tagging.stemmers import find_stemmer
 
@@ -79,6 +81,11 @@ class TextVectorizer(Parameters):
     stemmer : str, optional
         A language of the Snowball stemmers, such as "english" or "finnish", to reduce words to their stems (needs
         ``pip install 'longtail[stemmer]'``).
+    embedding : str, optional
+        Dense columns beside the words: "wordllama" is the mean word vector from the table in that package (256
+        columns; ``pip install 'longtail[embedding]'``), other names are those given to `register_embedding`.
+    embedding_weight : float, default 0.5
+        Length of the embedding's part of a row; that of the words is 1, before the whole is scaled.
 
     Attributes
     ----------
@@ -110,6 +117,8 @@ class TextVectorizer(Parameters):
     strip_accents: bool = False
     strip_html: bool = False
     stemmer: str | None = None
+    embedding: str | None = None
+    embedding_weight: float = 0.5
 
     _rules: ClassVar[dict[str, tuple[Rule, ...]]] = {
         "tokenizer": (Choice("unicode", "sklearn"),),
@@ -126,6 +135,8 @@ class TextVectorizer(Parameters):
         "strip_accents": (Bool(),),
         "strip_html": (Bool(),),
         "stemmer": (Nothing(), Text()),
+        "embedding": (Nothing(), Text()),
+        "embedding_weight": (Real(0, above=True),),
     }
     # Parameters that came later, and what models saved without them do.
     _absent: ClassVar[dict[str, Any]] = {
@@ -133,6 +144,8 @@ class TextVectorizer(Parameters):
         "strip_accents": False,
         "strip_html": False,
         "stemmer": None,
+        "embedding": None,
+        "embedding_weight": 0.5,
     }
     _state: ClassVar[dict[str, ArraySpec]] = {
         "feature_bytes_": ArraySpec(np.uint8, ndim=1),
@@ -181,7 +194,9 @@ class TextVectorizer(Parameters):
     def transform(self, texts: Iterable[str], *, n_jobs: int | None = 1) -> sp.csr_array:
         """Return one float32 CSR row per text; ``n_jobs=None`` uses all CPUs, for many texts."""
         native = self._native_parts()
-        texts = self._prepared(texts)
+        if self.embedding is not None:
+            texts = text_list(texts)  # used twice
+        given, texts = texts, self._prepared(texts)
         is_ascii = all(text.isascii() for text in texts)
         n_useful = max(1, len(texts) // _TEXTS_PER_THREAD)
         n_threads = 1 if n_useful == 1 else min(resolve_n_jobs(n_jobs), n_useful)  # asking for CPUs reads files
@@ -193,17 +208,19 @@ class TextVectorizer(Parameters):
             )
         except _core.Cancelled:
             raise KeyboardInterrupt from None
-        return csr_from_parts(values, indices, indptr, (len(texts), len(self.feature_ends_)))
+        X = csr_from_parts(values, indices, indptr, (len(texts), len(self.feature_ends_)))
+        return X if self.embedding is None else self._with_embedding(X, given)
 
     def rows_without_words(self, X: sp.csr_array) -> NDArray[np.bool_]:
         """Say which rows of `transform` have no feature at all: no word of such a text was in the training texts."""
-        empty: NDArray[np.bool_] = np.diff(X.indptr) == 0
+        words = X if self.embedding is None else sp.csr_array(X)[:, : len(self.feature_ends_)]
+        empty: NDArray[np.bool_] = np.diff(words.indptr) == 0
         return empty
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the features as an array, for scikit-learn; `input_features` is ignored."""
         self._native_parts()
-        return np.array(self.vocabulary_, dtype=object)
+        return np.array(self.feature_names(range(self.n_features_)), dtype=object)
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Accept scikit-learn's default output only: data frames cannot hold sparse rows."""
@@ -232,17 +249,26 @@ class TextVectorizer(Parameters):
         """The features, in the order of the columns."""
         return [self.feature_name(feature_id) for feature_id in range(len(self.feature_ends_))]
 
+    @property
+    def n_features_(self) -> int:
+        """The number of columns of `transform`: of the vocabulary and of the embedding."""
+        n_dense = 0 if self.embedding is None else embed(self.embedding, [""]).shape[1]
+        return len(self.feature_ends_) + n_dense
+
     def feature_name(self, feature_id: int) -> str:
-        """Return the word, words or characters that a column stands for."""
+        """Return the word, words or characters that a column stands for, or the number of a dense column."""
         return self.feature_names([feature_id])[0]
 
     def feature_names(self, feature_ids: Iterable[int]) -> list[str]:
         """Return what each of these columns stands for."""
         ids = np.fromiter(feature_ids, np.int64)
-        begins = np.where(ids > 0, self.feature_ends_[np.maximum(ids - 1, 0)], 0).tolist()
+        n_features = len(self.feature_ends_)
+        sparse = ids[ids < n_features]
+        begins = np.where(sparse > 0, self.feature_ends_[np.maximum(sparse - 1, 0)], 0).tolist()
         content = self.feature_bytes_.data
-        edges = zip(begins, self.feature_ends_[ids].tolist(), strict=True)
-        return [str(content[begin:end], "utf-8") for begin, end in edges]
+        edges = zip(begins, self.feature_ends_[sparse].tolist(), strict=True)
+        words = (str(content[begin:end], "utf-8") for begin, end in edges)
+        return [next(words) if i < n_features else f"{self.embedding}[{i - n_features}]" for i in ids.tolist()]
 
     def locate(self, text: str, feature_ids: Iterable[int]) -> dict[int, Spans]:
         """Find where features lie in a text: (begin, end) in characters of the text as it was given.
@@ -250,7 +276,9 @@ class TextVectorizer(Parameters):
         The text is gone through once for each length of features, however many they are.
         """
         located: dict[int, Spans] = {int(feature_id): [] for feature_id in feature_ids}
-        names = dict(zip(located, self.feature_names(located), strict=True))
+        n_features = len(self.feature_ends_)
+        sparse = [feature_id for feature_id in located if feature_id < n_features]  # dense columns lie nowhere
+        names = dict(zip(sparse, self.feature_names(sparse), strict=True))
         words = {name: feature_id for feature_id, name in names.items() if feature_id < self.n_words_}
         pieces = {name: feature_id for feature_id, name in names.items() if feature_id >= self.n_words_}
         prepared, (begins, ends) = self._normalizer().with_origin(_without_surrogates(text))
@@ -276,6 +304,8 @@ class TextVectorizer(Parameters):
             )
         if self.stemmer is not None:
             find_stemmer(self.stemmer)
+        if self.embedding is not None:
+            find_embedding(self.embedding)
 
     def check_state(self) -> None:
         """Raise ValueError unless the loaded arrays agree with each other."""
@@ -310,6 +340,18 @@ class TextVectorizer(Parameters):
             if not text.isascii():
                 prepared[row_id] = _without_surrogates(text)
         return prepared
+
+    def _with_embedding(self, X: sp.csr_array, texts: Iterable[str]) -> sp.csr_array:
+        assert self.embedding is not None
+        raw = text_list(texts)
+        if self.strip_html:
+            raw = ["".join(part for part, _, _ in html_parts(text)) for text in raw]
+        dense = embed(self.embedding, raw) * np.float32(self.embedding_weight)
+        joined = sp.hstack([X, sp.csr_array(dense)], format="csr")
+        if self.unit_rows:
+            joined = unit_rows(joined)
+        indptr, indices = joined.indptr.astype(np.int64), joined.indices.astype(np.int32, copy=False)
+        return csr_from_parts(joined.data.astype(np.float32, copy=False), indices, indptr, joined.shape)
 
     def _normalizer(self) -> Normalizer:
         """Return what prepares texts; kept while the parameters stay, because it remembers stems."""
