@@ -114,6 +114,19 @@ def test_a_killed_worker_is_replaced(model):
         assert set(counts) == {200}
 
 
+def test_a_worker_that_is_killed_again_and_again_does_not_end_the_service(model):
+    """After five deaths within a second of their start the supervisor stopped the healthy workers too."""
+    with serving(model, "--workers", "2") as service:
+        survivor, victim = service.worker_ids()
+        for _ in range(8):
+            os.kill(victim, signal.SIGKILL)
+            wait_for(lambda gone=victim: len(service.worker_ids()) == 2 and gone not in service.worker_ids())
+            victim = next(worker for worker in service.worker_ids() if worker != survivor)
+        assert service.tag()
+        assert survivor in service.worker_ids()
+        assert service.stop() == 0
+
+
 def test_workers_end_with_their_supervisor(model):
     with serving(model, "--workers", "2") as service:
         workers = service.worker_ids()

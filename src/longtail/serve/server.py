@@ -224,6 +224,7 @@ class _Supervisor:
         self._worker_ids: dict[int, int] = {}  # by process id
         self._started_at: dict[int, float] = {}
         self._n_early_deaths = 0
+        self._start_at: dict[int, float] = {}  # by worker id: workers that wait to be started again
         self._is_stopping = False
         self._give_up_at = math.inf
         # Workers read this pipe. It is closed when the supervisor ends, however it dies, and then they stop too.
@@ -242,7 +243,9 @@ class _Supervisor:
                 if on_started and select.select([self._ready], [], [], 0)[0]:
                     on_started()
                     on_started = None
-                seconds = max(0.0, min(3600.0, self._give_up_at - time.monotonic()))
+                self._start_waiting(old_mask)
+                next_at = min(self._give_up_at, *self._start_at.values(), time.monotonic() + 3600)
+                seconds = max(0.0, next_at - time.monotonic())
                 received = signal.sigtimedwait(signals, 0.01 if on_started else seconds)
                 if received:
                     self._handle(received.si_signo, old_mask)
@@ -259,6 +262,7 @@ class _Supervisor:
             self._reap_and_replace(mask)
         else:
             self._is_stopping = True
+            self._start_at.clear()
             # Workers end by themselves in time; half a second later they are killed.
             self._give_up_at = min(self._give_up_at, time.monotonic() + self._limits.stop_timeout_seconds + 0.5)
             self._send(signal.SIGTERM)
@@ -303,9 +307,16 @@ class _Supervisor:
             self._n_early_deaths = self._n_early_deaths + 1 if is_early else 0
             if self._n_early_deaths < _MAX_EARLY_DEATHS:
                 self._start(worker_id, mask)
+            elif self._worker_ids:  # the others still serve
+                self._start_at[worker_id] = time.monotonic() + _EARLY_SECONDS
             else:
                 _logger.error("workers exit as soon as they start; giving up")
-                self._send(signal.SIGTERM)
+
+    def _start_waiting(self, mask: set[int]) -> None:
+        for worker_id, at in list(self._start_at.items()):
+            if time.monotonic() >= at and not self._is_stopping:
+                del self._start_at[worker_id]
+                self._start(worker_id, mask)
 
     def _send(self, signal_number: int) -> None:
         for process_id in self._worker_ids:
