@@ -1,4 +1,4 @@
-"""What an estimator answers when asked why."""
+"""Contributions of features to a label's score."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         _leave(error.format_message(), 2)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone; nothing is wrong
+        sys.stderr.close()  # the reader closed our output, as in `| head`
         sys.exit(0)
     except MemoryError as error:
         _leave(str(error) or "out of memory; use fewer threads (--n-jobs), smaller data or a larger machine", 2)

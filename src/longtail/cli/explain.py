@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from longtail.tagging.explanations import Explanation
 
 _N_LISTED = 12
-# Words are marked by how much they matter beside the strongest: (least share, how it looks).
+# Words are marked by their contribution relative to the strongest: (least share, style).
 _STRENGTHS: tuple[tuple[float, dict[str, bool]], ...] = (
     (0.5, {"bold": True, "underline": True}),
     (0.2, {"bold": True}),

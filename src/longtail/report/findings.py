@@ -1,4 +1,4 @@
-"""What a report says, as plain numbers: everything is measured here, nothing is drawn."""
+"""Measure everything that a report shows, as plain numbers."""
 
 from __future__ import annotations
 

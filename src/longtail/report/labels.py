@@ -1,4 +1,4 @@
-"""What can be said about single labels: where they lie in the tail, how often they are found, missed, overdone."""
+"""Findings about single labels: how frequent they are, and how often they are found, missed or over-predicted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 _BIN_FIRSTS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384)  # training rows per label, bin by bin
-_MIN_TRUE = 5  # with fewer rows in the test data a label's own score is chance
+_MIN_TRUE = 5  # with fewer test rows, the score of a single label is noise
 _MIN_PREDICTED = 10
 _N_SHOWN = 12
 _N_BEST = 10
@@ -37,7 +37,7 @@ class Bin:
 
     @property
     def title(self) -> str:
-        """The range of training rows, as one says it."""
+        """The range of training rows, as text."""
         if self.last is None:
             return f"{self.first:,}+"
         return f"{self.first:,}" if self.last == self.first + 1 else f"{self.first:,}–{self.last - 1:,}"

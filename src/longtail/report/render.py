@@ -1,4 +1,4 @@
-"""Findings to one HTML file that needs nothing from anywhere."""
+"""Render findings as one self-contained HTML file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of a search: one JSON object per line, the first says whose it is; a rerun continues it."""
+"""The log of a search: one JSON object per line, the first identifies the search; a rerun continues it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Trial:
-    """One set of parameters and what came of it; `score` is None where training failed, and `error` says why."""
+    """One set of parameters and its result; `score` is None where training failed, and `error` says why."""
 
     params: dict[str, Any]
     score: float | None

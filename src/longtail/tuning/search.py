@@ -17,9 +17,9 @@ from longtail._ranges import OneOf, Range
 
 Search = Literal["random", "tpe"]
 
-_N_RANDOM = 10  # trials before the densities say anything
+_N_RANDOM = 10  # random trials before the densities are used
 _GOOD_SHARE = 0.1
-# More draws or narrower bells make the search greedy: on toy problems it then does worse than chance.
+# More draws or narrower kernels make the search greedy, and worse than random search on toy problems.
 _N_DRAWS = 8
 _LEAST_WIDTH = 0.1
 
@@ -65,7 +65,7 @@ def _width(shares: NDArray[np.float64]) -> float:
 
 
 def _density(shares: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a sum of bells over [0, 1] and one flat part, which keeps the ratio finite."""
+    """Return a mixture of Gaussians over [0, 1] and a uniform part, which keeps the ratio finite."""
     width = _width(shares)
     bells = np.exp(-0.5 * ((at[:, None] - shares[None, :]) / width) ** 2) / (width * np.sqrt(2 * np.pi))
     return np.asarray((bells.sum(axis=1) + 1) / (len(shares) + 1))
