@@ -40,7 +40,7 @@ using AscentArrays = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<f
 void bind_decisions(nb::module_& m) {
     m.def(
         "calibrated_proba",
-        [](const Array2<std::int32_t>& label_ids, const Array2<float>& scores, const Array1<float>& log_counts,
+        [](const Array2<std::int32_t>& label_ids, const Array2<float>& scores, const Array1<std::int64_t>& label_counts,
            const Array1<double>& score_knots, const Array1<double>& count_knots, const Array2<double>& log_odds,
            int n_threads, Control& control) {
             std::vector<float> proba;
@@ -50,12 +50,12 @@ void bind_decisions(nb::module_& m) {
                 const SurfaceView surface{
                     as_span(score_knots), as_span(count_knots), {log_odds.data(), log_odds.size()}};
                 check_surface(surface);
-                check_candidates(candidates, static_cast<std::int64_t>(log_counts.shape(0)));
-                proba = calibrated_proba(candidates, as_span(log_counts), surface, n_threads, control);
+                check_candidates(candidates, static_cast<std::int64_t>(label_counts.shape(0)));
+                proba = calibrated_proba(candidates, as_span(label_counts), surface, n_threads, control);
             }
             return to_numpy(std::move(proba), {label_ids.shape(0), label_ids.shape(1)});
         },
-        nb::arg("label_ids"), nb::arg("scores"), nb::arg("log_counts"), nb::arg("score_knots"), nb::arg("count_knots"),
+        nb::arg("label_ids"), nb::arg("scores"), nb::arg("label_counts"), nb::arg("score_knots"), nb::arg("count_knots"),
         nb::arg("log_odds"), nb::arg("n_threads"), nb::arg("control"),
         "Map scores to probabilities by a surface over score and log(1 + training rows of the label).");
 

@@ -52,7 +52,7 @@ void check_surface(const SurfaceView& surface) {
                                     std::to_string(surface.log_odds.size()));
 }
 
-std::vector<float> calibrated_proba(const CandidatesView& candidates, std::span<const float> log_counts,
+std::vector<float> calibrated_proba(const CandidatesView& candidates, std::span<const std::int64_t> label_counts,
                                     const SurfaceView& surface, int n_threads, Control& control) {
     std::vector<float> proba(candidates.label_ids.size());
     const std::int64_t n_tasks = (candidates.n_rows + kRowsPerTask - 1) / kRowsPerTask;
@@ -63,7 +63,8 @@ std::vector<float> calibrated_proba(const CandidatesView& candidates, std::span<
         for (std::int64_t i = first; i < last; ++i) {
             const std::int32_t label_id = candidates.label_ids[i];
             if (label_id < 0) continue;
-            const double z = log_odds_at(surface, candidates.values[i], log_counts[label_id]);
+            const double log_count = std::log1p(static_cast<double>(label_counts[label_id]));
+            const double z = log_odds_at(surface, candidates.values[i], log_count);
             proba[i] = static_cast<float>(1.0 / (1.0 + std::exp(-z)));
         }
     });

@@ -17,6 +17,10 @@ _LEAST_GAP = 1e-3
 # Of the squared second derivatives, with both axes scaled to [0, 1]. Without bends left, the surface is the logistic
 # regression on score, log count and their product.
 _SMOOTHNESS = 0.3
+# Of the squared slopes along log counts. Labels whose counts hardly differ must not be told apart by them: a label that
+# has a row more among the held-out ones has a row less in training.
+_FLATNESS = 10.0
+_LEAST_COUNT_GAP = 0.25
 # Pulls every node to the overall log-odds: keeps them finite where scores separate hits from misses.
 _RIDGE = 1e-3
 _MAX_STEPS = 60
@@ -52,7 +56,7 @@ def fit_surface(scores: NDArray[np.float32], log_counts: NDArray[np.float64], hi
     """
     x, y = scores.astype(np.float64), hits.astype(np.float64)
     score_knots = _score_knots(x, x[hits])
-    count_knots = _two_or_more(np.quantile(log_counts[hits], np.linspace(0, 1, _N_COUNT_KNOTS)), 1e-6)
+    count_knots = _two_or_more(np.quantile(log_counts[hits], np.linspace(0, 1, _N_COUNT_KNOTS)), _LEAST_COUNT_GAP)
     cells = _place(x, log_counts, score_knots, count_knots)
     penalty = _penalty(score_knots, count_knots)
     at_nodes = _rising_newton(cells, y, penalty, len(score_knots), len(count_knots))
@@ -98,7 +102,9 @@ def _penalty(score_knots: Floats, count_knots: Floats) -> Floats:
     along_scores = np.kron(np.eye(n_counts), _second_differences(score_knots))
     along_counts = np.kron(_second_differences(count_knots), np.eye(n_scores))
     bends = along_scores.T @ along_scores + along_counts.T @ along_counts
-    return np.asarray(_SMOOTHNESS * bends + _RIDGE * np.eye(n_scores * n_counts))
+    slopes = np.kron(np.diff(np.eye(n_counts), axis=0) / np.sqrt(np.diff(count_knots))[:, None], np.eye(n_scores))
+    flat = slopes.T @ slopes / n_scores
+    return np.asarray(_SMOOTHNESS * bends + _FLATNESS * flat + _RIDGE * np.eye(n_scores * n_counts))
 
 
 def _second_differences(knots: Floats) -> Floats:
