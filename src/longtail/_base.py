@@ -386,6 +386,12 @@ class XMCClassifier(Estimator):
         self._fitted = Fitted(facts, state)
         return self
 
+    def _calibrate_with(self, calibration: Calibration) -> None:
+        """Take over the calibration of a model of the same kind that was trained on other rows."""
+        fitted = self._whole()
+        moved = calibration.for_model(fitted.facts.label_counts, fitted.facts.n_rows)
+        self._fitted = Fitted(replace(fitted.facts, calibration=moved), fitted.state)
+
     def _held_out_calibration(self, X: Matrix, Y: sp.csr_array, **how: Any) -> Calibration:
         """Fit the same estimator on a part of the prepared rows and calibrate it on the others.
 
