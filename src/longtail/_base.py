@@ -124,9 +124,7 @@ class XMCClassifier(Estimator):
         -------
         self
         """
-        return self._fit_whole(
-            X, y, calibrate=calibrate, executor=executor, checkpoint=checkpoint, progress=progress
-        )
+        return self._fit_whole(X, y, calibrate=calibrate, executor=executor, checkpoint=checkpoint, progress=progress)
 
     def calibrate(self, X: Any, y: Any, *, measure: Measure = "micro_f1", floor: float | None = None) -> Self:
         """Learn from held-out rows what scores mean, for `predict_top_k` by utility and for `predict`.

@@ -259,7 +259,9 @@ def _proba(
 ) -> NDArray[np.float32]:
     shape = np.shape(label_ids)
     if shape != np.shape(scores):
-        raise ValueError(f"Calibration: label_ids and scores must have the same shape, got {shape} and {np.shape(scores)}")
+        raise ValueError(
+            f"Calibration: label_ids and scores must have the same shape, got {shape} and {np.shape(scores)}"
+        )
     columns = shape[-1] if len(shape) else 1
     rows = (-1, columns) if columns else (0, 0)
     found = _core.calibrated_proba(

@@ -196,7 +196,9 @@ def frequency_bins(
     table = label_table(top, Y, k)
     counts = np.asarray(label_counts)
     if counts.shape != table.n_rows.shape:
-        raise ValueError(f"label_counts must have one number for each of {len(table.n_rows)} labels, got {counts.shape}")
+        raise ValueError(
+            f"label_counts must have one number for each of {len(table.n_rows)} labels, got {counts.shape}"
+        )
     if list(edges) != sorted(set(edges)) or not edges:
         raise ValueError(f"edges must be rising numbers, got {edges!r}")
     ends = [*(edge - 1 for edge in edges[1:]), int(max(counts.max(initial=0), edges[-1]))]
@@ -264,7 +266,9 @@ def confidence_interval(
 
 def _check_ids(label_ids: NDArray[np.int32], n_labels: int) -> None:
     if label_ids.size and (label_ids.min() < -1 or label_ids.max() >= n_labels):
-        raise ValueError(f"top must hold label ids from -1 to {n_labels - 1}, got {label_ids.min()} to {label_ids.max()}")
+        raise ValueError(
+            f"top must hold label ids from -1 to {n_labels - 1}, got {label_ids.min()} to {label_ids.max()}"
+        )
     ordered = np.sort(label_ids, axis=1)
     if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
         raise ValueError("top must name a label at most once per row, but one comes twice")
