@@ -243,7 +243,7 @@ def test_wrong_data_is_refused() -> None:
     calibration = fitted(top, np.ones((2, 1)))
     with pytest.raises(ValueError, match="must have the same shape"):
         calibration.proba(np.zeros((2, 1), np.int32), np.zeros((1, 2)))
-    with pytest.raises(ValueError, match="label ids must be in -1 .. 0, got 5"):
+    with pytest.raises(ValueError, match=r"label ids must be in -1 \.\. 0, got 5"):
         calibration.proba(np.full((1, 1), 5), np.zeros((1, 1)))
 
 

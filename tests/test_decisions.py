@@ -161,7 +161,7 @@ def test_the_balanced_ranking_gives_up_an_eighth_of_a_point_at_most(calibrated: 
 
 
 def test_rows_with_few_candidates_are_padded(calibrated: Any) -> None:
-    calibration, top, _ = calibrated
+    calibration, _, _ = calibrated
     few = lt.TopK(np.array([[3, -1]], np.int32), np.array([[0.5, 0]], np.float32))
     for name in ("score", "precision", "psp", "macro-f1", "coverage", "macro-f1-by-row"):
         assert rank(few, calibration, name, top_k=3).label_ids.tolist() == [[3, -1, -1]]
@@ -204,7 +204,7 @@ def test_a_calibration_that_is_not_fitted_is_refused(calibrated: Any) -> None:
 
 def test_kernels_refuse_what_does_not_fit() -> None:
     ids, p, control = np.zeros((1, 2), np.int32), np.zeros((1, 2), np.float32), _core.Control()
-    with pytest.raises(ValueError, match="label ids must be in -1 .. -1"):
+    with pytest.raises(ValueError, match=r"label ids must be in -1 \.\. -1"):
         _core.rank_affine(ids, p, np.zeros(0, np.float32), None, 1, 1, control)
     with pytest.raises(ValueError, match="values must be finite"):
         _core.ascend(ids, p + np.float32("nan"), np.ones(1), False, 1, 1.0, 1, 0.0, control)

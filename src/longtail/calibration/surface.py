@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -111,7 +112,7 @@ def _second_differences(knots: Floats) -> Floats:
     """Return the change of slope at each inner knot times the root of the length it stands for."""
     gaps = np.diff((knots - knots[0]) / (knots[-1] - knots[0]))
     found = np.zeros((len(knots) - 2, len(knots)))
-    for i, (left, right) in enumerate(zip(gaps[:-1], gaps[1:], strict=True)):
+    for i, (left, right) in enumerate(pairwise(gaps.tolist())):
         found[i, i : i + 3] = np.array([1 / left, -1 / left - 1 / right, 1 / right]) * np.sqrt((left + right) / 2)
     return found
 
@@ -120,9 +121,9 @@ def _rising_newton(cells: _Cells, y: Floats, penalty: Floats, n_scores: int, n_c
     """Minimise the penalised loss over surfaces whose steps along the score are >= 0: projected Newton on the steps."""
     rate = (y.sum() + 0.5) / (len(y) + 1)
     base = float(np.log(rate / (1 - rate)))
-    sums = np.kron(np.eye(n_counts), np.tril(np.ones((n_scores, n_scores))))  # steps -> values at the nodes
+    sums: Floats = np.kron(np.eye(n_counts), np.tril(np.ones((n_scores, n_scores))))  # steps -> values at the nodes
     is_step = np.tile(np.arange(n_scores) > 0, n_counts)
-    steps = np.where(is_step, 0.0, base)
+    steps: Floats = np.where(is_step, 0.0, base)
 
     def loss_at(nodes: Floats) -> float:
         z = cells.log_odds(nodes)
@@ -130,7 +131,7 @@ def _rising_newton(cells: _Cells, y: Floats, penalty: Floats, n_scores: int, n_c
 
     loss = loss_at(sums @ steps)
     for _ in range(_MAX_STEPS):
-        nodes = sums @ steps
+        nodes: Floats = sums @ steps
         gradient, hessian = _derivatives(cells, y, nodes)
         gradient = sums.T @ (gradient + penalty @ (nodes - base))
         hessian = sums.T @ (hessian + penalty) @ sums

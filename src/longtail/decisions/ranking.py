@@ -134,7 +134,7 @@ def _within(
 
 def _sum_of_proba(chosen: TopK, proba: TopK) -> float:
     """Add the probabilities of the chosen labels, found by sorting each row's candidates by label."""
-    n_rows, n_candidates = proba.label_ids.shape
+    n_rows = proba.label_ids.shape[0]
     order = np.argsort(proba.label_ids, axis=1, kind="stable")
     n_labels = int(proba.label_ids.max(initial=0)) + 2
     first_keys = np.arange(n_rows, dtype=np.int64)[:, None] * n_labels

@@ -1,8 +1,8 @@
 """Iterative stratification for sparse label matrices.
 
 Sechidis, Tsoumakas, Vlahavas: On the stratification of multi-label data, ECML PKDD 2011, with pairs of labels as in
-Szymański, Kajdanowicz: A network perspective on stratification of multi-label data, 2017. A random split of a set with a
-long tail leaves a third of the labels out of the test rows, or out of the training rows; a stratified one gives every
+Szymański, Kajdanowicz: A network perspective on stratification of multi-label data, 2017. A random split of a set with
+a long tail leaves a third of the labels out of the test rows, or out of the training rows; a stratified one gives every
 part its share of each label and of each pair of labels, the rarest first.
 """
 
@@ -122,7 +122,7 @@ def _assign(Y: Any, shares: Floats, order: int, random_state: int, owner: str) -
 
 
 def _neediest(wanted: Floats, wanted_by_all: Floats, room: Floats, slack: float) -> int:
-    """Return the part that lacks most of a label; of those within `slack` rows, the one that lacks most of all groups."""
+    """Return the part that lacks most of a label; of those within `slack` rows, that which lacks most of all."""
     close = np.flatnonzero(wanted >= wanted.max() - slack)
     if len(close) > 1:
         close = close[np.lexsort((-room[close], -wanted_by_all[close]))]
