@@ -1,4 +1,4 @@
-"""Curves and thresholds against brute force and scikit-learn."""
+"""The surface and the thresholds against what is known, brute force and a naive twin."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 
 import longtail as lt
-from longtail.calibration import expected_calibration_error, find_hits, reliability
-from longtail.calibration.curves import fit_platt
-from longtail.calibration.pairs import Group
+from longtail.calibration import brier_score, expected_calibration_error, find_hits, log_loss, reliability
+from longtail.calibration.surface import fit_surface
 
 
 def ranked(scores: Any) -> lt.TopK:
@@ -33,6 +30,12 @@ def some_data(n_rows: int, n_labels: int, seed: int = 0) -> tuple[Any, Any]:
     return scores, Y.astype(np.float32)
 
 
+def fitted(top: lt.TopK, Y: Any, **params: Any) -> lt.Calibration:
+    """Calibrate as if the model had been trained on ten times the rows."""
+    counts = 10 * np.asarray(sp.csr_array(Y).sum(axis=0)).ravel().astype(np.int64)
+    return lt.Calibration(**params).fit(top, Y, counts, 10 * len(top.label_ids))
+
+
 def decisions(calibration: lt.Calibration, top: lt.TopK, n_labels: int) -> Any:
     given_labels = calibration.decide(*top)
     Y_hat = np.zeros((len(top.label_ids), n_labels))
@@ -41,10 +44,27 @@ def decisions(calibration: lt.Calibration, top: lt.TopK, n_labels: int) -> Any:
     return Y_hat
 
 
-@pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
-def test_probabilities_come_near_the_truth_on_new_rows(method: Any) -> None:
+def naive_proba(calibration: lt.Calibration, label_ids: Any, scores: Any) -> Any:
+    """Interpolate twice, pair by pair, with plain Python."""
+    found = np.zeros(label_ids.shape)
+    s, n, z = calibration.score_knots_, calibration.count_knots_, calibration.log_odds_
+    for place in np.ndindex(label_ids.shape):
+        if label_ids[place] < 0:
+            continue
+        x = float(np.float32(scores[place]))
+        y = min(max(float(np.log1p(calibration.label_counts_[label_ids[place]])), n[0]), n[-1])
+        i = max(i for i in range(len(s) - 1) if i == 0 or s[i] <= x)
+        j = max(j for j in range(len(n) - 1) if j == 0 or n[j] <= y)
+        t, u = (x - s[i]) / (s[i + 1] - s[i]), (y - n[j]) / (n[j + 1] - n[j])
+        low = z[j, i] * (1 - t) + z[j, i + 1] * t
+        high = z[j + 1, i] * (1 - t) + z[j + 1, i + 1] * t
+        found[place] = 1 / (1 + np.exp(-(low * (1 - u) + high * u)))
+    return found
+
+
+def test_probabilities_come_near_the_truth_on_new_rows() -> None:
     scores, Y = some_data(3000, 8)
-    calibration = lt.Calibration(method=method).fit(ranked(scores), Y)
+    calibration = fitted(ranked(scores), Y)
     new_scores, _ = some_data(500, 8, seed=1)
     top = ranked(new_scores)
     truth = 1 / (1 + np.exp(-3 * top.scores))
@@ -52,46 +72,72 @@ def test_probabilities_come_near_the_truth_on_new_rows(method: Any) -> None:
     assert calibration.ece_ < 0.05
 
 
-def test_a_shared_map_serves_the_tail_and_own_maps_the_head() -> None:
+def test_the_kernel_does_what_its_naive_twin_does() -> None:
+    scores, Y = some_data(300, 8)
+    calibration = fitted(ranked(scores), Y)
+    rng = np.random.default_rng(1)
+    label_ids = rng.integers(-1, 8, (50, 6)).astype(np.int32)
+    asked = (rng.normal(size=(50, 6)) * 6).astype(np.float32)  # also far outside the knots
+    np.testing.assert_allclose(
+        calibration.proba(label_ids, asked), naive_proba(calibration, label_ids, asked), atol=1e-6
+    )
+    one, four = (calibration.proba(label_ids, asked, n_threads=n) for n in (1, 4))
+    assert one.tobytes() == four.tobytes()
+
+
+def test_a_score_means_less_for_a_rare_label_where_that_is_so() -> None:
+    """Labels of the first half are frequent and believable at score 1, those of the second half are not."""
     rng = np.random.default_rng(0)
-    scores = rng.random((1000, 12)).astype(np.float32)
-    Y = np.zeros((1000, 12))
-    Y[:, 0] = rng.random(1000) < scores[:, 0] ** 4  # a head label that needs a high score
-    Y[:, 1:] = (rng.random((1000, 11)) < scores[:, 1:]) & (rng.random((1000, 11)) < 0.03)
-    calibration = lt.Calibration(min_positives=50).fit(ranked(scores), Y)
-    assert calibration.map_of_label_.tolist() == [1] + [0] * 11
-    assert len(calibration.thresholds_) == 2
-    own = calibration.proba(np.array([0]), np.array([0.9]))[0]
-    shared = [calibration.proba(np.array([label]), np.array([0.9]))[0] for label in range(1, 12)]
-    assert len(set(shared)) == 1
-    assert own == pytest.approx(0.9**4, abs=0.15)
-    assert shared[0] < 0.1
+    scores = rng.random((2000, 20)).astype(np.float32)
+    truth = np.where(np.arange(20) < 10, scores, scores * 0.2)
+    Y = (rng.random(scores.shape) < truth).astype(np.float32)
+    counts = np.repeat([2000, 20], 10)
+    calibration = lt.Calibration().fit(ranked(scores), Y, counts, 20_000)
+    frequent, rare = calibration.proba(np.array([[0, 15]]), np.array([[0.9, 0.9]]))[0]
+    assert frequent == pytest.approx(0.9, abs=0.05)
+    assert rare == pytest.approx(0.18, abs=0.05)
 
 
-def test_curves_are_those_of_scikit_learn() -> None:
-    scores, Y = some_data(400, 3)
-    calibration = lt.Calibration(min_positives=10**6).fit(ranked(scores), Y)
-    expected = IsotonicRegression(out_of_bounds="clip").fit(scores.ravel(), Y.ravel())
-    asked = np.linspace(-6, 6, 999).astype(np.float32)
-    found = calibration.proba(np.zeros(999, int), asked)
-    np.testing.assert_allclose(found, expected.predict(asked), atol=1e-5)
-
-
-def test_the_sigmoid_is_the_logistic_regression_of_plenty_of_rows() -> None:
+def test_probabilities_never_fall_with_the_score() -> None:
     rng = np.random.default_rng(0)
-    scores = rng.normal(size=20_000).astype(np.float32) * 50
-    hits = rng.random(20_000) < 1 / (1 + np.exp(-(0.05 * scores - 1)))
-    slope, intercept = fit_platt(Group(scores, hits, np.zeros(20_000, np.int32), int(hits.sum())))
-    expected = LogisticRegression(C=np.inf).fit(scores[:, None], hits)
-    assert slope == pytest.approx(expected.coef_[0, 0], rel=1e-2)
-    assert intercept == pytest.approx(expected.intercept_[0], rel=1e-2)
+    scores = rng.random(4000).astype(np.float32)
+    hits = rng.random(4000) < np.where(scores < 0.5, 0.6, 0.2)  # they should fall
+    surface = fit_surface(scores, rng.random(4000) * 5, hits)
+    assert (np.diff(surface.log_odds, axis=1) >= 0).all()
 
 
-def test_a_sigmoid_stays_finite_where_a_score_parts_all() -> None:
-    scores = np.array([3, 2, 1, 0], np.float32)
-    slope, intercept = fit_platt(Group(scores, scores > 1.5, np.zeros(4, np.int32), 2))
-    assert slope > 0
-    assert np.isfinite([slope, intercept]).all()
+def test_a_plane_of_log_odds_is_found_again() -> None:
+    rng = np.random.default_rng(0)
+    scores, log_counts = rng.normal(size=200_000).astype(np.float32), rng.uniform(0, 7, 200_000)
+    z = 1.5 * scores - 0.4 * log_counts + 0.1 * scores * log_counts
+    surface = fit_surface(scores, log_counts, rng.random(200_000) < 1 / (1 + np.exp(-z)))
+    s, n = np.meshgrid(surface.score_knots, surface.count_knots)
+    inside = np.abs(s) < 2
+    assert np.abs(surface.log_odds - (1.5 * s - 0.4 * n + 0.1 * s * n))[inside].max() < 0.25
+
+
+def test_labels_of_equal_frequency_are_not_told_apart_by_chance() -> None:
+    """Of labels with 40 rows each, those with fewer in the training part have more in the held-out part."""
+    rng = np.random.default_rng(0)
+    scores = rng.random((400, 12)).astype(np.float32)
+    Y = np.zeros((400, 12))
+    for label in range(12):
+        Y[rng.choice(400, 40, replace=False), label] = 1
+    held_out = slice(0, 40)
+    counts = Y[40:].sum(axis=0).astype(np.int64)
+    calibration = lt.Calibration().fit(ranked(scores[held_out]), Y[held_out], counts, 360)
+    same = calibration.for_model(np.full(12, 40), 400).proba(np.zeros((1, 1), int), np.full((1, 1), 0.5))
+    assert same[0, 0] == pytest.approx(0.1, abs=0.05)
+
+
+@pytest.mark.parametrize("scores", [np.zeros((30, 2)), np.full((30, 2), 1e30), np.tile([[1.0, -1e30]], (30, 1))])
+def test_any_scores_can_be_calibrated(scores: Any) -> None:
+    Y = np.tile([[1, 0]], (30, 1))
+    calibration = fitted(ranked(scores.astype(np.float32)), Y)
+    proba = calibration.proba(*ranked(scores.astype(np.float32)))
+    assert np.isfinite(proba).all()
+    assert ((proba >= 0) & (proba <= 1)).all()
+    calibration.check_state()
 
 
 @settings(max_examples=40, deadline=None)
@@ -100,23 +146,23 @@ def test_a_sigmoid_stays_finite_where_a_score_parts_all() -> None:
     measure=st.sampled_from(["micro_f1", "macro_f1"]),
 )
 def test_thresholds_are_the_best_there_are(cells: list[tuple[int, bool]], measure: Any) -> None:
-    """Two labels, the first with its own threshold: brute force over all pairs of thresholds finds nothing better."""
+    """Two labels, each with its own threshold or both with one: brute force over thresholds finds nothing better."""
     n_rows = len(cells) // 2
     scores = np.array([cell[0] for cell in cells[: 2 * n_rows]], np.float32).reshape(n_rows, 2) / 4
     Y = np.array([cell[1] for cell in cells[: 2 * n_rows]], float).reshape(n_rows, 2)
     if not Y.any():
         return
     top = ranked(scores)
-    positives = Y.sum(axis=0)
-    calibration = lt.Calibration(measure=measure, min_positives=max(1, int(positives.max()))).fit(top, Y)
-    n_maps = len(calibration.thresholds_)
-    found = decisions(calibration, top, 2)
+    calibration = fitted(top, Y, measure=measure, min_positives=max(1, int(Y.sum(axis=0).max())))
+    proba = np.zeros((n_rows, 2))
+    np.put_along_axis(proba, top.label_ids.astype(np.int64), calibration.proba(*top), axis=1)
+    maps = calibration.map_of_label_
     best = max(
-        f1(Y, (scores >= cuts).astype(float), measure)
-        for cuts in product(np.unique(np.append(scores, 9)), repeat=2)
-        if n_maps > 1 or cuts[0] == cuts[1]
+        f1(Y, (proba >= cuts).astype(float), measure)
+        for cuts in product(np.unique(np.append(proba, 9)), repeat=2)
+        if maps[0] != maps[1] or cuts[0] == cuts[1]
     )
-    assert f1(Y, found, measure) == pytest.approx(best)
+    assert f1(Y, decisions(calibration, top, 2), measure) == pytest.approx(best)
 
 
 def f1(Y: Any, Y_hat: Any, measure: str) -> float:
@@ -133,39 +179,22 @@ def test_precision_keeps_its_floor_and_gives_as_much_as_it_can() -> None:
     top = ranked(scores)
     counts = []
     for floor in (0.5, 0.8, 0.95):
-        found = decisions(lt.Calibration(measure="precision", floor=floor).fit(top, Y), top, 6)
+        found = decisions(fitted(top, Y, measure="precision", floor=floor), top, 6)
         precision = (found * Y).sum() / found.sum()
         assert floor <= precision < floor + 0.05
         counts.append(found.sum())
     assert counts == sorted(counts, reverse=True)
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    cells=st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=6, max_size=12),
-    floor=st.sampled_from([0.3, 0.5, 0.75, 1.0]),
-)
-def test_the_floor_is_kept_for_any_scores(cells: list[tuple[int, bool]], floor: float) -> None:
-    n_rows = len(cells) // 2
-    scores = np.array([cell[0] for cell in cells[: 2 * n_rows]], np.float32).reshape(n_rows, 2) / 4
-    Y = np.array([cell[1] for cell in cells[: 2 * n_rows]], float).reshape(n_rows, 2)
-    if not Y.any():
-        return
-    calibration = lt.Calibration(measure="precision", floor=floor, min_positives=1).fit(ranked(scores), Y)
-    found = decisions(calibration, ranked(scores), 2)
-    assert (found * Y).sum() >= floor * found.sum() - 1e-9
-
-
 def test_no_label_is_given_where_no_precision_would_do() -> None:
     top = lt.TopK(np.array([[0, 1]] * 4, np.int32), np.array([[0.9, 0.5]] * 4, np.float32))
     Y = np.array([[0, 1], [0, 0], [0, 1], [0, 0]])
-    calibration = lt.Calibration(measure="precision", floor=0.9).fit(top, Y)
-    assert not calibration.decide(*top).any()
+    assert not fitted(top, Y, measure="precision", floor=0.9).decide(*top).any()
 
 
 def test_padding_is_never_given_and_has_no_probability() -> None:
     top = lt.TopK(np.array([[0, -1]] * 4, np.int32), np.array([[0.5, 0.0]] * 4, np.float32))
-    calibration = lt.Calibration().fit(top, np.ones((4, 1)))
+    calibration = fitted(top, np.ones((4, 1)))
     assert calibration.proba(*top)[:, 1].tolist() == [0, 0, 0, 0]
     assert calibration.decide(*top).tolist() == [[True, False]] * 4
 
@@ -177,11 +206,13 @@ def test_hits_are_found_in_any_container() -> None:
         assert find_hits(label_ids, container).tolist() == [[True, False], [False, False], [True, True]]
 
 
-def test_reliability_counts_by_bin() -> None:
+def test_errors_of_probabilities_are_measured() -> None:
     bins = reliability([0.05, 0.05, 0.95, 1.0], [False, True, True, True], n_bins=10)
     assert bins.n_pairs.tolist() == [2, 2]
     assert bins.hit_share.tolist() == [0.5, 1.0]
     assert expected_calibration_error([0.05, 0.05, 0.95, 1.0], [0, 1, 1, 1], 10) == pytest.approx(0.2375)
+    assert brier_score([0.5, 1.0], [1, 0]) == pytest.approx(0.625)
+    assert log_loss([0.25], [1]) == pytest.approx(np.log(4))
     with pytest.raises(ValueError, match=r"proba must be in \[0, 1\]"):
         reliability([1.2], [True])
 
@@ -189,7 +220,7 @@ def test_reliability_counts_by_bin() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "beta"}, "method must be one of 'isotonic', 'sigmoid'"),
+        ({"measure": "accuracy"}, "measure must be one of"),
         ({"measure": "precision"}, "floor must be given for measure='precision'"),
         ({"floor": 0.5}, "floor must be given for measure='precision', and only then"),
         ({"measure": "precision", "floor": 0.0}, r"floor must be None or a number in \(0, 1\]"),
@@ -198,30 +229,37 @@ def test_reliability_counts_by_bin() -> None:
 def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> None:
     top = lt.TopK(np.zeros((1, 1), np.int32), np.ones((1, 1), np.float32))
     with pytest.raises(ValueError, match=message):
-        lt.Calibration(**settings).fit(top, np.ones((1, 1)))
+        fitted(top, np.ones((1, 1)), **settings)
 
 
-def test_rows_without_a_ranked_label_are_refused() -> None:
+def test_wrong_data_is_refused() -> None:
     top = lt.TopK(np.zeros((2, 1), np.int32), np.ones((2, 1), np.float32))
     with pytest.raises(ValueError, match="none of the 2 held-out rows"):
-        lt.Calibration().fit(top, np.zeros((2, 3)))
+        fitted(top, np.zeros((2, 3)))
     with pytest.raises(ValueError, match="got 2 ranked rows but 3 rows of labels"):
-        lt.Calibration().fit(top, np.ones((3, 3)))
+        fitted(top, np.ones((3, 3)))
+    with pytest.raises(ValueError, match="label_counts must be one whole number >= 0 for each of 1 labels"):
+        lt.Calibration().fit(top, np.ones((2, 1)), [1, 2], 10)
+    calibration = fitted(top, np.ones((2, 1)))
+    with pytest.raises(ValueError, match="must have the same shape"):
+        calibration.proba(np.zeros((2, 1), np.int32), np.zeros((1, 2)))
+    with pytest.raises(ValueError, match=r"label ids must be in -1 \.\. 0, got 5"):
+        calibration.proba(np.full((1, 1), 5), np.zeros((1, 1)))
 
 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"map_of_label_": np.array([0, 9], np.int32)}, "must name one of 1 maps"),
-        ({"thresholds_": np.zeros(0, np.float32)}, "must name one of 0 maps"),
-        ({"knot_ends_": np.array([99])}, "speaks of 99 knots"),
-        ({"coefficients_": np.zeros((1, 2))}, "1 isotonic maps and no others"),
-        ({"knot_scores_": np.array([2, 1], np.float32)}, "must rise"),
+        ({"map_of_label_": np.array([0, 9], np.int32)}, "must name one of 1 thresholds"),
+        ({"thresholds_": np.zeros(0, np.float32)}, "must name one of 0 thresholds"),
+        ({"score_knots_": np.array([2.0, 1.0])}, "score_knots_ must be two or more rising numbers"),
+        ({"log_odds_": np.zeros((1, 1))}, "log_odds_ must have shape"),
+        ({"row_offsets_": np.zeros(7, np.float32)}, "row_offsets_ has 7 labels, but label_counts_ has 2"),
     ],
 )
-def test_damaged_curves_are_refused(arrays: dict[str, Any], message: str) -> None:
+def test_a_damaged_surface_is_refused(arrays: dict[str, Any], message: str) -> None:
     top = lt.TopK(np.array([[0], [1]], np.int32), np.array([[0.9], [0.1]], np.float32))
-    calibration = lt.Calibration().fit(top, np.array([[1, 0], [0, 0]]))
+    calibration = fitted(top, np.array([[1, 0], [0, 0]]))
     calibration.check_state()
     for name, array in arrays.items():
         setattr(calibration, name, array)

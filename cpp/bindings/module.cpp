@@ -6,6 +6,7 @@ void bind_base(nanobind::module_& m);
 void bind_xmc_text(nanobind::module_& m);
 void bind_linear(nanobind::module_& m);
 void bind_metrics(nanobind::module_& m);
+void bind_decisions(nanobind::module_& m);
 void bind_vectorizer(nanobind::module_& m);
 void bind_gbdt(nanobind::module_& m);
 void bind_fastxml(nanobind::module_& m);
@@ -22,6 +23,7 @@ LONGTAIL_NB_MODULE(LONGTAIL_MODULE, m) {
     longtail::bindings::bind_xmc_text(m);
     longtail::bindings::bind_linear(m);
     longtail::bindings::bind_metrics(m);
+    longtail::bindings::bind_decisions(m);
     longtail::bindings::bind_vectorizer(m);
     longtail::bindings::bind_gbdt(m);
     longtail::bindings::bind_fastxml(m);

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from longtail._version import __version__
 
 if TYPE_CHECKING:
-    from longtail import datasets, metrics, propensity
+    from longtail import datasets, decisions, metrics, model_selection, propensity
     from longtail._topk import TopK
     from longtail.baselines import LEML, Popularity
+    from longtail.blend import Blend
     from longtail.calibration import Calibration
     from longtail.dismec import DiSMEC
     from longtail.execution import RayExecutor, Stopped, TaskLost
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 # Public names are imported when first used, so that `longtail --help` does not pay for scikit-learn.
 _HOMES = {
+    "Blend": "longtail.blend",
     "Calibration": "longtail.calibration",
     "DiSMEC": "longtail.dismec",
     "Explanation": "longtail.tagging",
@@ -40,9 +42,11 @@ _HOMES = {
     "TextVectorizer": "longtail.tagging",
     "TopK": "longtail._topk",
     "datasets": "",
+    "decisions": "",
     "describe": "longtail.saving",
     "load": "longtail.saving",
     "metrics": "",
+    "model_selection": "",
     "propensity": "",
     "scorers": "longtail.scorers",
     "save": "longtail.saving",
@@ -51,6 +55,7 @@ _HOMES = {
 
 __all__ = [
     "LEML",
+    "Blend",
     "Calibration",
     "DiSMEC",
     "Explanation",
@@ -68,9 +73,11 @@ __all__ = [
     "TopK",
     "__version__",
     "datasets",
+    "decisions",
     "describe",
     "load",
     "metrics",
+    "model_selection",
     "propensity",
     "save",
     "scorers",

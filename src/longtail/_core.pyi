@@ -124,6 +124,21 @@ def add_coverage(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, No
     Note in the three per-label arrays which labels a batch covers; count_hits must have accepted the batch.
     """
 
+def calibrated_proba(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], label_counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], score_knots: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], count_knots: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], log_odds: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_threads: int, control: Control) -> NDArray[numpy.float32]:
+    """
+    Map scores to probabilities by a surface over score and log(1 + training rows of the label).
+    """
+
+def rank_affine(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], slopes: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, top_k: int, n_threads: int, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]:
+    """
+    Rank the candidates of each row by slope · value + offset of their labels.
+    """
+
+def ascend(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], proba: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], positives: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], coverage: bool, top_k: int, mix: float, max_passes: int, tolerance: float, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], float, int]:
+    """
+    Choose top_k labels per row of a whole batch for macro-F1 or coverage by block coordinate ascent. Returns label ids, gains, the objective and the number of passes.
+    """
+
 class TextAnalyzer:
     """Cuts texts into words, word n-grams and character n-grams."""
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from longtail._array_files import ArraySpec
 from longtail._declared import annotations_of
 from longtail._matrices import YKind
-from longtail._rules import Bool, Choice, Instance, Int, Rule
+from longtail._rules import Bool, Choice, Instance, Int, Nothing, Rule
 
 S = TypeVar("S", bound="State")
 
@@ -114,6 +114,8 @@ class Facts(State):
     y_dtype: np.dtype[Any]
     classes: NDArray[Any] | None = None  # the values of a 1-D y
     feature_names_in: NDArray[Any] | None = None  # only when X had names
+    # What turns scores into probabilities; a part of the model, because it holds for these weights only.
+    calibration: Annotated[Any, Instance("Calibration"), Nothing()] = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,6 +37,31 @@ def expected_calibration_error(proba: ArrayLike, hits: ArrayLike, n_bins: int = 
     return round(error, 12)
 
 
+def brier_score(proba: ArrayLike, hits: ArrayLike) -> float:
+    """Return the mean squared distance between probabilities and what happened.
+
+    Examples
+    --------
+    >>> from longtail.calibration import brier_score
+    >>> brier_score([1.0, 0.5], [True, False])
+    0.125
+    """
+    return float(np.mean((np.asarray(proba, dtype=np.float64) - np.asarray(hits, dtype=np.float64)) ** 2))
+
+
+def log_loss(proba: ArrayLike, hits: ArrayLike, least: float = 1e-6) -> float:
+    """Return the mean negative log-likelihood of what happened; probabilities are kept `least` away from 0 and 1.
+
+    Examples
+    --------
+    >>> from longtail.calibration import log_loss
+    >>> round(log_loss([0.5, 0.5], [True, False]), 4)
+    0.6931
+    """
+    inside = np.clip(np.asarray(proba, dtype=np.float64), least, 1 - least)
+    return float(-np.mean(np.where(np.asarray(hits, dtype=bool), np.log(inside), np.log1p(-inside))))
+
+
 def reliability(proba: ArrayLike, hits: ArrayLike, n_bins: int = 15) -> Reliability:
     """Compare probabilities with what happened, by bins of equal width: the numbers of a reliability plot."""
     flat = np.asarray(proba, dtype=np.float64).ravel()

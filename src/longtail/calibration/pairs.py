@@ -1,4 +1,4 @@
-"""Pairs of held-out row and ranked label: what curves and thresholds are learnt from."""
+"""Pairs of held-out row and ranked label: what the surface and the thresholds are learnt from."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from longtail._matrices import checked_labels
 from longtail._topk import TopK
 
-# A score that no label reaches.
+# A probability (or score) that no label reaches.
 _NEVER = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
 class Group:
-    """The ranked pairs of the labels that share a map, best first, and how many positives these labels have."""
+    """The ranked pairs of the labels that share a threshold, best first, and how many positives these labels have."""
 
     scores: NDArray[np.float32]
     hits: NDArray[np.bool_]
@@ -71,7 +71,7 @@ class Pairs:
         )
 
     def by_map(self, map_of_label: NDArray[np.int32], n_maps: int) -> list[Group]:
-        """Part the pairs by the map of their label, each part best first."""
+        """Group the pairs by the threshold of their label, each part best first."""
         maps = map_of_label[self.label_ids]
         order = np.lexsort((self.label_ids, -self.scores, maps))
         edges = np.searchsorted(maps[order], np.arange(n_maps + 1))

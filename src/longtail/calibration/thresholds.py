@@ -1,4 +1,4 @@
-"""The score from which a label is given, for a measure to be as great as possible."""
+"""The least probability from which a label is given, such that a measure is as great as possible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _N_BISECTIONS = 40
 
 
 def micro_f1_thresholds(groups: list[Group], n_positives: int) -> list[float]:
-    """Maximise 2·hits / (given + positives) over one prefix a group.
+    """Maximise 2·hits / (given + positives) over one prefix per group.
 
     Dinkelbach: for the best F, the groups maximise 2·hits − F·given each on its own; a few rounds find that F.
     """

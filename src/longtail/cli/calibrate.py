@@ -15,7 +15,6 @@ from longtail.cli import options
 @click.command()
 @options.model_argument
 @options.data_argument
-@click.option("--method", type=click.Choice(["isotonic", "sigmoid"]), default="isotonic", show_default=True)
 @click.option(
     "--measure",
     type=click.Choice(["micro_f1", "macro_f1", "precision"]),
@@ -30,7 +29,6 @@ from longtail.cli import options
 def calibrate(
     model: Path,
     data: Path,
-    method: str,
     measure: str,
     floor: float | None,
     reading: dict[str, Any],
@@ -55,7 +53,6 @@ def calibrate(
     tagger.calibrate(
         texts,
         labels,
-        method=cast(Literal["isotonic", "sigmoid"], method),
         measure=cast(Literal["micro_f1", "macro_f1", "precision"], measure),
         floor=floor,
     )

@@ -142,11 +142,12 @@ class DiSMEC(XMCClassifier):
         y: Any,
         *,
         warm_start_from: DiSMEC | None = None,
+        calibrate: bool = False,
         executor: str | Executor | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Progress = None,
     ) -> Self:
-        """Learn from rows and their labels; see the base class for X, y, executor, checkpoint and progress.
+        """Learn from rows and their labels; see the base class for the other arguments.
 
         Parameters
         ----------
@@ -157,6 +158,7 @@ class DiSMEC(XMCClassifier):
         return self._fit_whole(
             X,
             y,
+            calibrate=calibrate,
             executor=executor,
             checkpoint=checkpoint,
             progress=progress,

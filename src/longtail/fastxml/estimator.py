@@ -132,7 +132,15 @@ class FastXML(XMCClassifier):
 
     # ---- what a user calls ------------------------------------------------------------------------------------
 
-    def predict_top_k(self, X: Any, top_k: int = 5, *, n_trees: int | None = None) -> TopK:
+    def predict_top_k(
+        self,
+        X: Any,
+        top_k: int = 5,
+        *,
+        n_trees: int | None = None,
+        utility: str | None = None,
+        max_loss: float | None = None,
+    ) -> TopK:
         """Rank the labels of each row.
 
         Parameters
@@ -142,6 +150,8 @@ class FastXML(XMCClassifier):
             How many labels per row; rows with fewer candidates are padded with label -1 and score 0.
         n_trees : int, optional
             Use only so many trees, chosen by `tree_order`; None uses all.
+        utility, max_loss
+            As for every estimator.
 
         Returns
         -------
@@ -149,7 +159,7 @@ class FastXML(XMCClassifier):
             label_ids int32 (n_rows, top_k) and scores float32 (n_rows, top_k), best first.
         """
         if n_trees is None:
-            return super().predict_top_k(X, top_k)
+            return super().predict_top_k(X, top_k, utility=utility, max_loss=max_loss)
         self._check_now("tree_order")
 
         def rank(fitted: Fitted[TreeEnsemble], X: Matrix, top_k: int) -> TopK:
@@ -157,7 +167,7 @@ class FastXML(XMCClassifier):
             _rules.check_value(type(self).__name__, "n_trees", n_trees, (Int(1, len(trees.forest.tree_roots)),))
             return self._rank(fitted, X, top_k, trees.choose(n_trees, self.tree_order))
 
-        return self._checked_top_k(X, top_k, rank)
+        return self._checked_top_k(X, top_k, rank, utility, max_loss)
 
     @property
     def balance_(self) -> float:

@@ -122,6 +122,7 @@ class GBDTSparse(XMCClassifier):
         X: Any,
         y: Any,
         *,
+        calibrate: bool = False,
         executor: str | Executor | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Progress = None,
@@ -142,7 +143,15 @@ class GBDTSparse(XMCClassifier):
         """
         if validation is not None and self.patience is None:
             raise ValueError("GBDTSparse: validation is given, but patience is None; set patience, e.g. to 10")
-        return self._fit_whole(X, y, executor=executor, checkpoint=checkpoint, progress=progress, validation=validation)
+        return self._fit_whole(
+            X,
+            y,
+            calibrate=calibrate,
+            executor=executor,
+            checkpoint=checkpoint,
+            progress=progress,
+            validation=validation,
+        )
 
     def _fit(  # type: ignore[override]
         self, X: Matrix, Y: sp.csr_array, run: Run, *, validation: tuple[Any, Any] | None = None

@@ -5,6 +5,18 @@ by batch.
 """
 
 from longtail.metrics.evaluation import Evaluation, Evaluator, evaluate
+from longtail.metrics.macro import (
+    FrequencyBin,
+    Interval,
+    LabelTable,
+    balanced_accuracy_at_k,
+    confidence_interval,
+    frequency_bins,
+    label_table,
+    macro_f1_at_k,
+    macro_precision_at_k,
+    macro_recall_at_k,
+)
 from longtail.metrics.plain import (
     adg,
     coverage_at_k,
@@ -28,11 +40,21 @@ from longtail.metrics.propensity_scored import (
 __all__ = [
     "Evaluation",
     "Evaluator",
+    "FrequencyBin",
+    "Interval",
+    "LabelTable",
     "adg",
+    "balanced_accuracy_at_k",
+    "confidence_interval",
     "coverage_at_k",
     "evaluate",
     "f_beta_at_k",
+    "frequency_bins",
     "hamming_loss",
+    "label_table",
+    "macro_f1_at_k",
+    "macro_precision_at_k",
+    "macro_recall_at_k",
     "mrr",
     "ndcg_at_k",
     "precision_at_k",

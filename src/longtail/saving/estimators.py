@@ -74,7 +74,7 @@ def expect(cls: type[XMCClassifier], owner: str, fitted: Mapping[str, Any]) -> E
 def put_together(cls: type[XMCClassifier], parts: Parts) -> XMCClassifier:
     """Make the estimator and set its fitted state; check everything that its class asks for."""
     model = _made(cls, parts.parameters)
-    values: dict[str, Any] = dict.fromkeys(cls._State.declared().models)
+    values: dict[str, Any] = dict.fromkeys(declared_by(cls).models)
     for found in (parts.fitted, parts.arrays, parts.models, _classes_of(parts)):
         values.update(found)
     if "feature_names_in_" in parts.names:
@@ -84,6 +84,8 @@ def put_together(cls: type[XMCClassifier], parts: Parts) -> XMCClassifier:
     check_length("label_counts_", facts.label_counts, facts.n_labels)
     if facts.label_counts.max(initial=0) > facts.n_rows:
         raise ValueError(f"label_counts_: a label cannot be on more than the {facts.n_rows} rows of training")
+    if facts.calibration is not None:
+        check_length("label_counts_ of calibration_", facts.calibration.label_counts_, facts.n_labels)
     state = cls._State.build(values)
     state.check(cls.__name__, facts)
     model._fitted = Fitted(facts, state)

@@ -22,6 +22,7 @@ class Home(NamedTuple):
 
 
 HOMES: dict[str, Home] = {
+    "Blend": Home("longtail.blend", "estimator"),
     "Calibration": Home("longtail.calibration", "part"),
     "DiSMEC": Home("longtail.dismec", "estimator"),
     "GBDTSparse": Home("longtail.gbdt", "estimator"),

@@ -26,6 +26,14 @@ def _row_scaling_in_the_model(meta: dict[str, Any]) -> dict[str, Any]:
     return meta | {"fitted": fitted | added, "parameters": _with_unit_rows(parameters)}
 
 
+def _without_curves(meta: dict[str, Any]) -> dict[str, Any]:
+    """Format 2: calibrations know how frequent a label is. Older ones did not; the tagger must be calibrated again."""
+    models = meta.get("models")
+    if meta.get("class") != "Tagger" or not isinstance(models, list):
+        return meta
+    return meta | {"models": [name for name in models if name != "calibration_"]}
+
+
 def _with_unit_rows(parameters: dict[str, Any]) -> dict[str, Any]:
     inner = {
         name: value | {"parameters": _with_unit_rows(value["parameters"])}
@@ -36,7 +44,9 @@ def _with_unit_rows(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 # UPGRADES[n] takes a manifest of format n and returns one of format n + 1.
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _row_scaling_in_the_model}
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    1: lambda meta: _without_curves(_row_scaling_in_the_model(meta)),
+}
 
 
 def upgrade(owner: str, meta: dict[str, Any]) -> dict[str, Any]:

@@ -112,6 +112,6 @@ def _scores_of(
     estimator: XMCClassifier, X: sp.csr_array, label_id: int
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return the score of one label for each row; 0 where it is not among the first `_SEARCH_TOP_K` labels."""
-    label_ids, scores = estimator.predict_top_k(X, min(estimator.n_labels_, _SEARCH_TOP_K))
+    label_ids, scores = estimator.predict_top_k(X, min(estimator.n_labels_, _SEARCH_TOP_K), utility="score")
     found: NDArray[np.float64] = np.where(label_ids == label_id, scores, 0).sum(axis=1, dtype=np.float64)
     return found

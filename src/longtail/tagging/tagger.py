@@ -20,9 +20,10 @@ from longtail._progress import Progress
 from longtail._rules import Choice, Int, Nothing, Real, check_value
 from longtail._topk import Tag, TopK
 from longtail._words import counted
-from longtail.calibration import Calibration, Measure, Method
+from longtail.calibration import Calibration, Measure
 from longtail.datasets import texts_and_labels
 from longtail.datasets.in_memory import label_lists, text_list
+from longtail.decisions import candidates_for
 from longtail.dismec import DiSMEC
 from longtail.execution import Executor
 from longtail.metrics import Evaluation, evaluate
@@ -273,7 +274,6 @@ class Tagger(Estimator):
         texts: Any,
         labels: Sequence[Iterable[str]],
         *,
-        method: Method = "isotonic",
         measure: Measure = "micro_f1",
         floor: float | None = None,
     ) -> Self:
@@ -282,20 +282,21 @@ class Tagger(Estimator):
         Parameters
         ----------
         texts, labels
-            Texts that `fit` has not seen, and their labels; a thousand or more make good curves.
-        method : "isotonic" or "sigmoid", default "isotonic"
+            Texts that `fit` has not seen, and their labels; a thousand or more are good.
         measure : "micro_f1", "macro_f1" or "precision", default "micro_f1"
             What ``threshold="auto"`` aims at.
         floor : float, optional
             The precision to keep, for ``measure="precision"``.
         """
-        calibration = Calibration(method=method, measure=measure, floor=floor)
+        calibration = Calibration(measure=measure, floor=floor)
         calibration.check_params()
         state = self._whole()
         Y, _ = _encode(state, labels)
         rows = state.rows(self._checked(state, texts))
-        top = state.estimator.predict_top_k(rows, min(_DEEP_TOP_K, state.estimator.n_labels_))
-        self._put(replace(state, calibration=calibration.fit(top, Y)))
+        estimator = state.estimator
+        top = estimator.predict_top_k(rows, candidates_for(1, estimator.n_labels_), utility="score")
+        calibration.fit(top, Y, estimator.label_counts_, estimator.n_rows_)
+        self._put(replace(state, calibration=calibration))
         return self
 
     def evaluate(self, texts: Any, labels: Sequence[Iterable[str]]) -> Evaluation:
@@ -488,7 +489,7 @@ def _ranked(state: TaggerState, texts: Any, top_k: int, include: Iterable[str] |
     X = state.rows(texts)
     n_labels = len(state.label_names)
     if include is None and not banned_ids:
-        return state.estimator.predict_top_k(X, min(top_k, n_labels))
+        return state.estimator.predict_top_k(X, min(top_k, n_labels), utility="score")
     allowed = np.full(n_labels, include is None)
     if include is not None:
         allowed[state.ids_of("include", include)] = True
@@ -520,7 +521,7 @@ def _fill(
 ) -> NDArray[np.int64]:
     """Put the allowed labels of a ranking into the result; return the rows that need a deeper one."""
     top_k = result.label_ids.shape[1]
-    label_ids, scores = estimator.predict_top_k(X[rows], depth)
+    label_ids, scores = estimator.predict_top_k(X[rows], depth, utility="score")
     may = (label_ids >= 0) & allowed[np.maximum(label_ids, 0)]
     order = np.argsort(~may, axis=1, kind="stable")[:, :top_k]
     kept = np.take_along_axis(may, order, axis=1)

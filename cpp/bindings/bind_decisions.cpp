@@ -1,0 +1,105 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "bindings/arrays.hpp"
+#include "decisions/affine.hpp"
+#include "decisions/ascent.hpp"
+#include "decisions/surface.hpp"
+
+namespace longtail::bindings {
+namespace {
+
+CandidatesView as_candidates(const Array2<std::int32_t>& label_ids, const Array2<float>& values) {
+    return {static_cast<std::int64_t>(label_ids.shape(0)),
+            static_cast<std::int64_t>(label_ids.shape(1)),
+            {label_ids.data(), label_ids.size()},
+            {values.data(), values.size()}};
+}
+
+void check_top_k(std::int64_t top_k) {
+    if (top_k < 1) throw std::invalid_argument("top_k must be at least 1, got " + std::to_string(top_k));
+}
+
+nb::tuple as_tuple(Chosen&& chosen, std::int64_t n_rows, std::int64_t top_k) {
+    const auto rows = static_cast<std::size_t>(n_rows), columns = static_cast<std::size_t>(top_k);
+    auto label_ids = to_numpy(std::move(chosen.label_ids), {rows, columns});
+    auto scores = to_numpy(std::move(chosen.scores), {rows, columns});
+    return nb::make_tuple(label_ids, scores);
+}
+
+using RankedArrays = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>>;
+using AscentArrays = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>, double, int>;
+
+}  // namespace
+
+void bind_decisions(nb::module_& m) {
+    m.def(
+        "calibrated_proba",
+        [](const Array2<std::int32_t>& label_ids, const Array2<float>& scores, const Array1<std::int64_t>& label_counts,
+           const Array1<double>& score_knots, const Array1<double>& count_knots, const Array2<double>& log_odds,
+           int n_threads, Control& control) {
+            std::vector<float> proba;
+            const CandidatesView candidates = as_candidates(label_ids, scores);
+            {
+                const nb::gil_scoped_release no_gil;
+                const SurfaceView surface{
+                    as_span(score_knots), as_span(count_knots), {log_odds.data(), log_odds.size()}};
+                check_surface(surface);
+                check_candidates(candidates, static_cast<std::int64_t>(label_counts.shape(0)));
+                proba = calibrated_proba(candidates, as_span(label_counts), surface, n_threads, control);
+            }
+            return to_numpy(std::move(proba), {label_ids.shape(0), label_ids.shape(1)});
+        },
+        nb::arg("label_ids"), nb::arg("scores"), nb::arg("label_counts"), nb::arg("score_knots"), nb::arg("count_knots"),
+        nb::arg("log_odds"), nb::arg("n_threads"), nb::arg("control"),
+        "Map scores to probabilities by a surface over score and log(1 + training rows of the label).");
+
+    m.def(
+        "rank_affine",
+        [](const Array2<std::int32_t>& label_ids, const Array2<float>& values, const Array1<float>& slopes,
+           const std::optional<Array1<float>>& offsets, std::int64_t top_k, int n_threads, Control& control) {
+            Chosen chosen;
+            const CandidatesView candidates = as_candidates(label_ids, values);
+            {
+                const nb::gil_scoped_release no_gil;
+                check_top_k(top_k);
+                check_candidates(candidates, static_cast<std::int64_t>(slopes.shape(0)));
+                if (offsets && offsets->shape(0) != slopes.shape(0))
+                    throw std::invalid_argument("rank_affine: slopes and offsets must have the same length");
+                chosen = rank_affine(candidates, as_span(slopes),
+                                     offsets ? as_span(*offsets) : std::span<const float>(), top_k, n_threads, control);
+            }
+            return RankedArrays(as_tuple(std::move(chosen), candidates.n_rows, top_k));
+        },
+        nb::arg("label_ids"), nb::arg("values"), nb::arg("slopes"), nb::arg("offsets").none(), nb::arg("top_k"),
+        nb::arg("n_threads"), nb::arg("control"),
+        "Rank the candidates of each row by slope · value + offset of their labels.");
+
+    m.def(
+        "ascend",
+        [](const Array2<std::int32_t>& label_ids, const Array2<float>& proba, const Array1<double>& positives,
+           bool coverage, std::int64_t top_k, double mix, int max_passes, double tolerance, Control& control) {
+            Ascent found;
+            const CandidatesView candidates = as_candidates(label_ids, proba);
+            {
+                const nb::gil_scoped_release no_gil;
+                check_top_k(top_k);
+                check_candidates(candidates, static_cast<std::int64_t>(positives.shape(0)));
+                const Goal goal{coverage ? Measure::kCoverage : Measure::kMacroF1, top_k, mix, max_passes, tolerance};
+                found = ascend(candidates, as_span(positives), goal, control);
+            }
+            nb::tuple ranked = as_tuple(std::move(found.chosen), candidates.n_rows, top_k);
+            return AscentArrays(nb::make_tuple(ranked[0], ranked[1], found.objective, found.n_passes));
+        },
+        nb::arg("label_ids"), nb::arg("proba"), nb::arg("positives"), nb::arg("coverage"), nb::arg("top_k"),
+        nb::arg("mix"), nb::arg("max_passes"), nb::arg("tolerance"), nb::arg("control"),
+        "Choose top_k labels per row of a whole batch for macro-F1 or coverage by block coordinate ascent. Returns label "
+        "ids, gains, the objective and the number of passes.");
+}
+
+}  // namespace longtail::bindings

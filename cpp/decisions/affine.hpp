@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/control.hpp"
+#include "decisions/candidates.hpp"
+
+namespace longtail {
+
+// Rank the candidates of each row by slope · value + offset, with a slope and an offset per label; no offsets means 0.
+// Every decision that looks at one row at a time has this form. Ties keep the order of the candidates.
+Chosen rank_affine(const CandidatesView& candidates, std::span<const float> slopes, std::span<const float> offsets,
+                   std::int64_t top_k, int n_threads, Control& control);
+
+}  // namespace longtail

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace longtail {
+
+// The labels that may be chosen for each row and one value of each (a score or a probability), row-major. Label -1 is
+// padding and is never chosen.
+struct CandidatesView {
+    std::int64_t n_rows = 0;
+    std::int64_t n_candidates = 0;
+    std::span<const std::int32_t> label_ids;
+    std::span<const float> values;
+
+    std::span<const std::int32_t> row_labels(std::int64_t row) const {
+        return label_ids.subspan(row * n_candidates, n_candidates);
+    }
+    std::span<const float> row_values(std::int64_t row) const { return values.subspan(row * n_candidates, n_candidates); }
+};
+
+// The chosen labels of each row, best first, padded with label -1 and score 0.
+struct Chosen {
+    std::vector<std::int32_t> label_ids;
+    std::vector<float> scores;
+};
+
+// Throw std::invalid_argument unless every label id is -1 or below n_labels and every value is finite.
+void check_candidates(const CandidatesView& candidates, std::int64_t n_labels);
+
+}  // namespace longtail

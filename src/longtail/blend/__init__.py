@@ -1,0 +1,5 @@
+"""Several estimators in one: their calibrated scores, added up."""
+
+from longtail.blend.estimator import Blend
+
+__all__ = ["Blend"]

@@ -1,0 +1,183 @@
+"""Blend: the best quality, at the cost of several fits."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail._array_files import ArraySpec
+from longtail._base import XMCClassifier
+from longtail._fitted import Facts, Fitted, State
+from longtail._matrices import Matrix
+from longtail._progress import Progress
+from longtail._rules import Instance, Nothing, Real
+from longtail._topk import TopK
+from longtail.blend.weights import blended, features_of, fit_logistic, gather
+from longtail.calibration import Calibration, find_hits
+from longtail.decisions import candidates_for
+from longtail.execution import Executor, Run
+
+_Member = Annotated[Any, Instance("XMCClassifier"), Nothing()]
+_NAMES = ("first", "second", "third", "fourth")
+_MIN_ROWS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Members(State):
+    """The fitted estimators, each with a calibration, and the coefficients of their log-odds."""
+
+    # One per estimator, then log(1 + rows of the label), then the constant.
+    coefficients: Annotated[NDArray[np.float64], ArraySpec(np.float64, ndim=1, finite=True)]
+    first: Annotated[Any, "first_", Instance("XMCClassifier")]
+    second: Annotated[Any, "second_", Instance("XMCClassifier")]
+    third: Annotated[Any, "third_", Instance("XMCClassifier"), Nothing()] = None
+    fourth: Annotated[Any, "fourth_", Instance("XMCClassifier"), Nothing()] = None
+
+    @property
+    def all(self) -> list[XMCClassifier]:
+        return [model for name in _NAMES if (model := getattr(self, name)) is not None]
+
+    def check(self, owner: str, facts: Facts) -> None:
+        if len(self.coefficients) != len(self.all) + 2:
+            raise ValueError(
+                f"{owner}: coefficients_ must have {len(self.all) + 2} entries, got {len(self.coefficients)}"
+            )
+        for model in self.all:
+            if (model.n_labels_, model.n_features_in_) != (facts.n_labels, facts.n_features_in):
+                raise ValueError(
+                    f"{owner}: {type(model).__name__} inside has {model.n_features_in_} features and "
+                    f"{model.n_labels_} labels, but there are {facts.n_features_in} and {facts.n_labels}"
+                )
+            if model.calibration_ is None:
+                raise ValueError(f"{owner}: {type(model).__name__} inside is not calibrated")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Blend(XMCClassifier):
+    """Two to four estimators whose calibrated scores are added up.
+
+    Every estimator is trained twice: on all rows, for prediction, and on the rows that are not held out. What its
+    scores mean and how much it counts is learnt on the held-out rows: a calibration per estimator, and one logistic
+    regression on the log-odds of all of them and the logarithm of the label's training rows. Estimators of different
+    kinds make different mistakes; the blend is better than its best part, at the cost of all of them.
+
+    A Blend is always calibrated, so that ``predict_top_k(X, utility=...)`` works.
+
+    Parameters
+    ----------
+    first, second : estimators, default DiSMEC(unit_rows=True) and FastXML()
+        Trained as they are; each prepares rows in its own way.
+    third, fourth : estimators, optional
+    held_out : float, default 0.2
+        The share of the rows that weights are learnt on.
+
+    Attributes
+    ----------
+    first_, second_, third_, fourth_ : the fitted estimators, each with a calibration
+    coefficients_ : float64 array, of each estimator's log-odds, of log(1 + rows of the label), and the constant
+
+    Examples
+    --------
+    >>> import numpy as np, longtail as lt
+    >>> X = np.repeat(np.eye(4, dtype=np.float32), 25, axis=0)
+    >>> blend = lt.Blend(first=lt.DiSMEC(n_jobs=1), second=lt.FastXML(n_trees=5, n_jobs=1)).fit(X, X)
+    >>> blend.predict_top_k(X[::25], top_k=1).label_ids.ravel()
+    array([0, 1, 2, 3], dtype=int32)
+    """
+
+    first: _Member = None
+    second: _Member = None
+    third: _Member = None
+    fourth: _Member = None
+    held_out: Annotated[float, Real(0.01, 0.9)] = 0.2
+
+    _State: ClassVar = Members
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        calibrate: bool = True,
+        executor: str | Executor | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: Progress = None,
+    ) -> Self:
+        """Learn from rows and their labels; see the base class. A Blend is calibrated whatever `calibrate` says."""
+        return self._fit_whole(
+            X, y, calibrate=True, executor=executor, checkpoint=checkpoint, progress=progress, learnt=[]
+        )
+
+    def _fit(  # type: ignore[override]
+        self, X: Matrix, Y: sp.csr_array, run: Run, *, learnt: list[Calibration]
+    ) -> Members:
+        n_rows, n_labels = Y.shape
+        if n_rows < _MIN_ROWS:
+            raise ValueError(f"Blend: X must have {_MIN_ROWS} rows or more, got {n_rows}; use one estimator")
+        order = np.random.default_rng(self.random_state).permutation(n_rows)
+        n_held_out = min(n_rows - 1, max(1, round(self.held_out * n_rows)))
+        inside, outside = np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
+        counts = np.bincount(Y[inside].indices, minlength=n_labels)
+        depth = candidates_for(1, n_labels)
+        tops: list[TopK] = []
+        calibrations: list[Calibration] = []
+        for name, part in self._fresh().items():
+            _fit_inside(part, X[inside], Y[inside], run, f"{name}-part")
+            tops.append(part.predict_top_k(X[outside], depth, utility="score"))
+            calibrations.append(Calibration().fit(tops[-1], Y[outside], counts, len(inside)))
+        candidates = gather(tops, calibrations)
+        features = features_of(candidates, counts)
+        is_label = candidates.label_ids >= 0
+        hits = find_hits(candidates.label_ids, Y[outside])
+        coefficients = fit_logistic(features[is_label], hits[is_label])
+        ranked = blended(candidates, counts, coefficients, depth)
+        learnt.append(Calibration().fit(ranked, Y[outside], counts, len(inside)))
+        return Members(coefficients, **self._whole_members(X, Y, run, calibrations))
+
+    def _whole_members(
+        self, X: Matrix, Y: sp.csr_array, run: Run, calibrations: list[Calibration]
+    ) -> dict[str, XMCClassifier]:
+        """Fit every estimator on all rows and give it the calibration of its twin."""
+        found = self._fresh()
+        for (name, model), calibration in zip(found.items(), calibrations, strict=True):
+            _fit_inside(model, X, Y, run, name)
+            model._calibrate_with(calibration)
+        return found
+
+    def _held_out_calibration(self, X: Matrix, Y: sp.csr_array, **how: Any) -> Calibration:
+        """Return what `_fit` has learnt on its held-out rows: no further fit is needed."""
+        found: Calibration = how["learnt"][0]
+        return found
+
+    def _top_k(self, fitted: Fitted[Members], X: Matrix, top_k: int) -> TopK:
+        models = fitted.state.all
+        depth = candidates_for(top_k, fitted.facts.n_labels)
+        tops = [model.with_threads(self.n_jobs).predict_top_k(X, depth, utility="score") for model in models]
+        candidates = gather(tops, [model.calibration_ for model in models])
+        return blended(candidates, fitted.facts.label_counts, fitted.state.coefficients, top_k)
+
+    def _fresh(self) -> dict[str, XMCClassifier]:
+        """Return the estimators, not fitted, with the threads of the blend; they stay as the user made them."""
+        from longtail.dismec import DiSMEC
+        from longtail.fastxml import FastXML
+
+        given = {name: getattr(self, name) for name in _NAMES}
+        given["first"] = given["first"] or DiSMEC(unit_rows=True)
+        given["second"] = given["second"] or FastXML()
+        return {
+            name: type(model)(**model.get_params(deep=False)).set_params(n_jobs=self.n_jobs)
+            for name, model in given.items()
+            if model is not None
+        }
+
+
+def _fit_inside(model: XMCClassifier, X: Matrix, Y: sp.csr_array, run: Run, folder: str) -> None:
+    """Fit with the executor of the run, and with a folder of its own in the checkpoint."""
+    path = None if run.checkpoint_path is None else Path(run.checkpoint_path) / folder
+    model.fit(X, Y, executor=run.executor, checkpoint=path)

@@ -1,0 +1,179 @@
+"""Rank calibrated candidates for a utility."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from longtail import _core
+from longtail._topk import TopK
+from longtail.calibration import Calibration
+from longtail.decisions.utilities import Utility, parse_utility
+
+# Labels per row that are ranked anew. Below the first hundred scores hardly any label is likely enough to come back.
+_N_CANDIDATES = 100
+_MAX_PASSES = 30
+_TOLERANCE = 1e-4
+_N_BISECTIONS = 10
+
+
+def candidates_for(top_k: int, n_labels: int) -> int:
+    """Return how many of the best scores per row `rank` should see to choose `top_k` labels."""
+    return min(n_labels, max(_N_CANDIDATES, 2 * top_k))
+
+
+def rank(
+    top: TopK,
+    calibration: Calibration,
+    utility: str = "balanced",
+    top_k: int = 5,
+    *,
+    max_loss: float | None = None,
+    propensity: ArrayLike | None = None,
+    n_threads: int = 1,
+) -> TopK:
+    """Choose the labels of each row that serve a utility best.
+
+    Parameters
+    ----------
+    top : TopK
+        The candidates of each row, by score: about a hundred (`candidates_for`).
+    calibration : Calibration
+        Of the model that ranked them.
+    utility : str, default "balanced"
+        - ``"precision"``: the most probable labels.
+        - ``"psp"``: propensity-scored precision; ranks by probability times inverse propensity.
+        - ``"power:X"``: by probability · (inverse propensity)^X; 0 is "precision", 1 is "psp".
+        - ``"balanced"``: with the power that costs an eighth of a point of precision on held-out rows.
+        - ``"macro-f1"``, ``"coverage"``: expected macro-F1 at `top_k`, or expected share of labels that are given
+          correctly at least once. The labels of all rows are chosen together, so a row's labels depend on the batch.
+        - ``"macro-f1-by-row"``: macro-F1 by weights learnt on held-out rows; does not depend on other rows.
+        - ``"score"``: the order of the scores.
+    top_k : int, default 5
+    max_loss : float, optional
+        At most so many points (percent) of expected precision at `top_k` are given up for the utility.
+    propensity : array (n_labels,), optional
+        Propensities to use in place of the standard model's (A = 0.55, B = 1.5).
+    n_threads : int, default 1
+        The result does not depend on it.
+
+    Returns
+    -------
+    TopK
+        Best first. The scores are what was ranked by: probability times weight, or the gain of the batch's measure;
+        for "score" the scores.
+
+    Examples
+    --------
+    >>> import numpy as np, longtail as lt
+    >>> from longtail.decisions import rank
+    >>> scores = np.array([[0.9, 0.5]] * 50 + [[0.8, 0.2]] * 50, np.float32)
+    >>> top = lt.TopK(np.tile(np.array([[0, 1]], np.int32), (100, 1)), scores)
+    >>> Y = np.array([[1, 1]] * 30 + [[1, 0]] * 70)
+    >>> calibration = lt.Calibration().fit(top, Y, label_counts=[900, 3], n_training_rows=1000)
+    >>> rank(top, calibration, "precision", top_k=1).label_ids[0], rank(top, calibration, "psp", top_k=1).label_ids[0]
+    (array([0], dtype=int32), array([1], dtype=int32))
+    """
+    wanted = parse_utility(utility)
+    _check(top, calibration, top_k, max_loss, wanted)
+    if wanted.kind == "score":
+        return _padded(TopK(top.label_ids[:, :top_k], top.scores[:, :top_k]), top_k)
+    proba = TopK(np.ascontiguousarray(top.label_ids), calibration.proba(*top, n_threads=n_threads))
+    if wanted.kind == "row":
+        return _affine(proba, calibration.row_slopes_, calibration.row_offsets_, top_k, n_threads)
+    if wanted.kind == "batch":
+        return _for_batch(proba, calibration, wanted, top_k, max_loss, n_threads)
+    weights = None if propensity is None else _inverse(propensity, calibration)
+    power = calibration.balanced_power_ if wanted.kind == "balanced" else wanted.power
+
+    def by_power(power: float) -> TopK:
+        slopes = calibration.power_slopes(power) if weights is None else (weights**power).astype(np.float32)
+        return _affine(proba, slopes, None, top_k, n_threads)
+
+    return by_power(power) if max_loss is None else _within(max_loss, by_power, power, proba, top_k, n_threads)
+
+
+def _for_batch(
+    proba: TopK, calibration: Calibration, wanted: Utility, top_k: int, max_loss: float | None, n_threads: int
+) -> TopK:
+    n_rows = len(proba.label_ids)
+    positives = calibration.label_counts_ * (n_rows / calibration.n_training_rows_)
+
+    def by_mix(mix: float) -> TopK:
+        is_coverage = wanted.measure == "coverage"
+        label_ids, gains, _, _ = _core.ascend(
+            *proba, positives, is_coverage, top_k, mix, _MAX_PASSES, _TOLERANCE, _core.Control()
+        )
+        return TopK(label_ids, gains)
+
+    return by_mix(1.0) if max_loss is None else _within(max_loss, by_mix, 1.0, proba, top_k, n_threads)
+
+
+def _within(
+    max_loss: float, choose: Callable[[float], TopK], greatest: float, proba: TopK, top_k: int, n_threads: int
+) -> TopK:
+    """Return the choice with the greatest strength that costs at most `max_loss` points of expected precision."""
+    ones = np.ones(int(proba.label_ids.max(initial=0)) + 1, dtype=np.float32)
+    most = float(_affine(proba, ones, None, top_k, n_threads).scores.sum(dtype=np.float64))
+    budget = max_loss / 100 * proba.label_ids.shape[0] * top_k
+    found = choose(greatest)
+    if most - _sum_of_proba(found, proba) <= budget:
+        return found
+    low, high, found = 0.0, greatest, choose(0.0)
+    for _ in range(_N_BISECTIONS):
+        middle = (low + high) / 2
+        tried = choose(middle)
+        if most - _sum_of_proba(tried, proba) <= budget:
+            low, found = middle, tried
+        else:
+            high = middle
+    return found
+
+
+def _sum_of_proba(chosen: TopK, proba: TopK) -> float:
+    """Add the probabilities of the chosen labels, found by sorting each row's candidates by label."""
+    n_rows = proba.label_ids.shape[0]
+    order = np.argsort(proba.label_ids, axis=1, kind="stable")
+    n_labels = int(proba.label_ids.max(initial=0)) + 2
+    first_keys = np.arange(n_rows, dtype=np.int64)[:, None] * n_labels
+    keys = (first_keys + 1 + np.take_along_axis(proba.label_ids, order, axis=1)).ravel()
+    asked = (first_keys + 1 + chosen.label_ids)[chosen.label_ids >= 0]
+    values = np.take_along_axis(proba.scores, order, axis=1).ravel()
+    return float(values[np.searchsorted(keys, asked)].sum(dtype=np.float64))
+
+
+def _affine(
+    proba: TopK, slopes: NDArray[np.float32], offsets: NDArray[np.float32] | None, top_k: int, n_threads: int
+) -> TopK:
+    return TopK(*_core.rank_affine(*proba, slopes, offsets, top_k, n_threads, _core.Control()))
+
+
+def _padded(top: TopK, top_k: int) -> TopK:
+    beside = ((0, 0), (0, top_k - top.label_ids.shape[1]))
+    return TopK(np.pad(top.label_ids, beside, constant_values=-1), np.pad(top.scores, beside))
+
+
+def _inverse(propensity: ArrayLike, calibration: Calibration) -> NDArray[np.float64]:
+    values = np.asarray(propensity, dtype=np.float64)
+    n_labels = len(calibration.label_counts_)
+    if values.shape != (n_labels,) or not ((values > 0) & (values <= 1)).all():
+        raise ValueError(f"rank: propensity must be one number in (0, 1] for each of {n_labels} labels")
+    return 1 / values
+
+
+def _check(top: TopK, calibration: Calibration, top_k: int, max_loss: float | None, wanted: Utility) -> None:
+    if top.label_ids.ndim != 2 or top.label_ids.shape != top.scores.shape:
+        raise ValueError(
+            f"rank: top must hold label_ids and scores of shape (n_rows, n_candidates), "
+            f"got {top.label_ids.shape} and {top.scores.shape}"
+        )
+    if top_k < 1:
+        raise ValueError(f"rank: top_k must be an int >= 1, got {top_k!r}")
+    if max_loss is not None and not 0 <= max_loss <= 100:
+        raise ValueError(f"rank: max_loss must be in 0 .. 100 (points of precision), got {max_loss!r}")
+    if max_loss is not None and wanted.kind in ("row", "score"):
+        raise ValueError("rank: max_loss must be None for this utility; use 'macro-f1', 'coverage', 'psp' or 'power:X'")
+    if not hasattr(calibration, "thresholds_"):
+        raise ValueError("rank: calibration must be fitted, got one that is not; call its fit(top, Y, ...) first")

@@ -1,0 +1,77 @@
+"""Every estimator can be calibrated and then ranks for a utility."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import longtail as lt
+from tests.contract.estimators import ESTIMATORS
+
+
+def rows(n_rows: int = 240, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = (rng.random((n_rows, 30)) < 0.2).astype(np.float32)
+    weights = np.random.default_rng(7).normal(size=(30, 10))
+    scores = X @ weights - np.linspace(0, 2, 10)
+    return sp.csr_array(X), sp.csr_array((scores > 1).astype(np.float32))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_fit_calibrates_without_other_rows(name: str, tmp_path: Path) -> None:
+    X, Y = rows()
+    model = ESTIMATORS[name]().fit(X, Y, calibrate=True)
+    plain = ESTIMATORS[name]().fit(X, Y)
+    assert plain.calibration_ is None
+    same = model.predict_top_k(X, 5, utility="score")
+    assert same.scores.tobytes() == plain.predict_top_k(X, 5).scores.tobytes()
+    calibration = model.calibration_
+    assert calibration.label_counts_.tolist() == model.label_counts_.tolist()
+    assert calibration.n_training_rows_ == model.n_rows_
+    lt.save(model, tmp_path / "m")
+    loaded = lt.load(tmp_path / "m", verify=True)
+    for utility in (None, "precision", "psp", "power:0.5", "macro-f1", "coverage", "macro-f1-by-row"):
+        found = model.predict_top_k(X, 5, utility=utility)
+        assert found.label_ids.shape == (240, 5)
+        assert loaded.predict_top_k(X, 5, utility=utility).label_ids.tobytes() == found.label_ids.tobytes()
+    assert (loaded.predict(X) != model.predict(X)).nnz == 0
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_held_out_rows_calibrate_a_fitted_model(name: str) -> None:
+    model = ESTIMATORS[name]().fit(*rows()).calibrate(*rows(seed=1), measure="precision", floor=0.1)
+    assert model.calibration_.n_rows_ == 240
+    assert model.calibration_.measure == "precision"
+
+
+def test_a_model_that_is_not_calibrated_says_what_to_do() -> None:
+    X, Y = rows()
+    model = lt.Popularity().fit(X, Y)
+    with pytest.raises(ValueError, match="fit with calibrate=True or call calibrate"):
+        model.predict_top_k(X, utility="psp")
+    with pytest.raises(ValueError, match="calibrate=True needs 20 rows or more, got 10"):
+        lt.Popularity().fit(X[:10], Y[:10], calibrate=True)
+    with pytest.raises(ValueError, match="y must have 10 labels, as in training; got 3"):
+        model.calibrate(X, Y[:, :3])
+
+
+def test_classes_are_calibrated_too() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5)).astype(np.float32)
+    y = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]
+    model = lt.DiSMEC(n_jobs=1).fit(X, y, calibrate=True)
+    assert (model.predict(X) == y).mean() > 0.8
+    model.calibrate(X, np.where(y == "c", "new", y))
+    assert model.calibration_.n_rows_ == 300
+
+
+def test_a_failed_calibration_leaves_the_model_as_it_was() -> None:
+    X, Y = rows()
+    model = lt.Popularity().fit(X, Y)
+    with pytest.raises(ValueError, match="none of the 240 held-out rows"):
+        model.calibrate(X, sp.csr_array(Y.shape, dtype=np.float32))
+    assert model.calibration_ is None

@@ -1,0 +1,119 @@
+"""Blend: better than its parts, and all of the contract that a small set can show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import longtail as lt
+from longtail.blend.weights import Candidates, blended, fit_logistic, gather
+from longtail.metrics import precision_at_k
+
+
+def some_rows(n_rows: int, seed: int) -> tuple[Any, Any]:
+    """Rows with labels that a line finds and labels that only a tree finds."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((n_rows, 24)) < 0.3).astype(np.float32)
+    lines = X[:, :8]
+    pairs = X[:, 8:16] * X[:, 16:24] + (1 - X[:, 8:16]) * (1 - X[:, 16:24])
+    noise = (rng.random((n_rows, 16)) < 0.05).astype(np.float32)
+    return sp.csr_array(X), sp.csr_array(
+        np.abs(np.hstack([lines, (pairs > 0) & (rng.random(pairs.shape) < 0.4)]) - noise)
+    )
+
+
+def make_blend(**params: Any) -> lt.Blend:
+    return lt.Blend(first=lt.DiSMEC(), second=lt.FastXML(n_trees=10), n_jobs=1, **params)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> lt.Blend:
+    return make_blend().fit(*some_rows(800, 0))
+
+
+def test_a_blend_is_at_least_as_good_as_its_parts(fitted: lt.Blend) -> None:
+    X, Y = some_rows(400, 1)
+    found = precision_at_k(fitted.predict_top_k(X, 5, utility="score"), Y, 5)
+    parts = [
+        precision_at_k(part.predict_top_k(X, 5, utility="score"), Y, 5) for part in (fitted.first_, fitted.second_)
+    ]
+    assert found > max(parts) - 0.5
+
+
+def test_a_blend_is_calibrated_and_ranks_for_any_utility(fitted: lt.Blend) -> None:
+    X, _ = some_rows(50, 1)
+    assert fitted.calibration_ is not None
+    for utility in ("precision", "psp", "macro-f1"):
+        assert (fitted.predict_top_k(X, 3, utility=utility).label_ids >= 0).all()
+
+
+def test_a_loaded_blend_answers_the_same(fitted: lt.Blend, tmp_path: Path) -> None:
+    X, _ = some_rows(50, 1)
+    lt.save(fitted, tmp_path / "m")
+    loaded = lt.load(tmp_path / "m", verify=True)
+    for utility in ("score", "balanced"):
+        before, after = (model.predict_top_k(X, 5, utility=utility) for model in (fitted, loaded))
+        assert before.label_ids.tobytes() == after.label_ids.tobytes()
+        assert before.scores.tobytes() == after.scores.tobytes()
+
+
+def test_threads_do_not_change_a_blend() -> None:
+    X, Y = some_rows(200, 0)
+    one, three = (make_blend().set_params(n_jobs=n).fit(X, Y).predict_top_k(X, 5) for n in (1, 3))
+    assert one.scores.tobytes() == three.scores.tobytes()
+
+
+def test_the_estimators_of_the_user_stay_as_they_were() -> None:
+    X, Y = some_rows(100, 0)
+    mine = lt.DiSMEC()
+    lt.Blend(first=mine, second=lt.Popularity(), n_jobs=1).fit(X, Y)
+    assert not hasattr(mine, "n_labels_")
+
+
+def test_a_checkpoint_resumes(tmp_path: Path) -> None:
+    X, Y = some_rows(100, 0)
+    first = make_blend().fit(X, Y, checkpoint=tmp_path / "c").predict_top_k(X, 5)
+    again = make_blend().fit(X, Y, checkpoint=tmp_path / "c").predict_top_k(X, 5)
+    assert first.scores.tobytes() == again.scores.tobytes()
+
+
+def test_few_rows_are_refused() -> None:
+    with pytest.raises(ValueError, match="X must have 20 rows or more, got 10"):
+        make_blend().fit(*some_rows(10, 0))
+
+
+def test_a_blend_inside_a_tagger() -> None:
+    texts = ["web server", "web browser", "mail server", "chess game"] * 30
+    labels = [["net", "serve"], ["net"], ["mail", "serve"], ["game"]] * 30
+    tagger = lt.Tagger(make_blend(), lt.TextVectorizer(min_df=1)).fit(texts, labels)
+    assert tagger.tag(["chess game"], top_k=1)[0][0].label == "game"
+
+
+def test_labels_that_an_estimator_has_not_ranked_get_its_least_score() -> None:
+    top = lt.TopK(np.array([[0, 1]] * 40, np.int32), np.array([[0.9, 0.4]] * 20 + [[0.8, 0.1]] * 20, np.float32))
+    Y = np.array([[1, 1, 0]] * 20 + [[1, 0, 0]] * 20)
+    calibration = lt.Calibration().fit(top, Y, [50, 50, 50], 100)
+    other = lt.TopK(np.array([[2, -1]] * 40, np.int32), np.array([[0.7, 0]] * 40, np.float32))
+    found = gather([top, other], [calibration, calibration])
+    assert found.label_ids[0].tolist() == [0, 1, 2]
+    assert found.log_odds[0, 0, 2] == pytest.approx(found.log_odds[0, 0, 1])
+    assert found.log_odds[1, 0, 0] < found.log_odds[1, 0, 2]
+
+
+def test_the_logistic_regression_finds_the_weights() -> None:
+    rng = np.random.default_rng(0)
+    features = np.hstack([rng.normal(size=(50_000, 3)), np.ones((50_000, 1))])
+    z = features @ np.array([1.5, 0.5, -0.3, -1.0])
+    found = fit_logistic(features, rng.random(50_000) < 1 / (1 + np.exp(-z)))
+    assert found == pytest.approx([1.5, 0.5, -0.3, -1.0], abs=0.05)
+
+
+def test_ties_go_to_the_lower_label() -> None:
+    candidates = Candidates(np.array([[1, 4, -1]], np.int32), np.zeros((1, 1, 3)))
+    found = blended(candidates, np.full(5, 3), np.array([1.0, 0.0, 0.0]), 4)
+    assert found.label_ids.tolist() == [[1, 4, -1, -1]]
+    assert found.scores.tolist() == [[0.5, 0.5, 0, 0]]

@@ -1,0 +1,219 @@
+"""Rankings by utility against naive twins, and what they promise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import longtail as lt
+from longtail import _core
+from longtail.decisions import candidates_for, parse_utility, rank
+from longtail.metrics import macro_f1_at_k, precision_at_k, psprecision_at_k
+
+
+def world(n_rows: int = 600, n_labels: int = 40, seed: int = 0) -> tuple[lt.TopK, Any, Any]:
+    """Make labels of falling frequency whose scores say something about them; all labels are candidates."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n_rows, n_labels)) * 2 - np.linspace(0.5, 5, n_labels)
+    Y = sp.csr_array((rng.random(z.shape) < 1 / (1 + np.exp(-z))).astype(np.float32))
+    scores = (z + rng.normal(size=z.shape) * 0.3).astype(np.float32)
+    order = np.argsort(-scores, axis=1, kind="stable").astype(np.int32)
+    counts = np.round(10 * np.asarray(Y.sum(axis=0)).ravel()).astype(np.int64)
+    return lt.TopK(order, np.take_along_axis(scores, order, axis=1)), Y, counts
+
+
+@pytest.fixture(scope="module")
+def calibrated() -> tuple[lt.Calibration, lt.TopK, Any]:
+    top, Y, counts = world()
+    new_top, new_Y, _ = world(seed=1)
+    return lt.Calibration().fit(top, Y, counts, 6000), new_top, new_Y
+
+
+def naive_affine(label_ids: Any, values: Any, slopes: Any, offsets: Any, top_k: int) -> list[list[int]]:
+    """Rank row by row; equal values keep the order of the candidates."""
+    found = []
+    for ids, p in zip(label_ids.tolist(), values, strict=True):
+        keyed = [(-float(np.float32(slopes[i] * p[c]) + offsets[i]), c, i) for c, i in enumerate(ids) if i >= 0]
+        chosen = [i for _, _, i in sorted(keyed)[:top_k]]
+        found.append(chosen + [-1] * (top_k - len(chosen)))
+    return found
+
+
+def naive_ascent(label_ids: Any, proba: Any, positives: Any, top_k: int, n_passes: int, *, coverage: bool) -> Any:
+    """Choose again for one row after the other, with every label's statistic computed anew each time."""
+    n_rows = len(label_ids)
+    chosen: list[list[int]] = [[] for _ in range(n_rows)]
+
+    def value(label: int, picks: list[float]) -> float:
+        if coverage:
+            return float(1 - np.prod(1 - np.array(picks))) if picks else 0.0
+        return 2 * sum(picks) / (len(picks) + positives[label]) if picks else 0.0
+
+    for _ in range(n_passes):
+        for row in range(n_rows):
+            chosen[row] = []
+            gains = []
+            for place, label in enumerate(label_ids[row].tolist()):
+                if label < 0:
+                    continue
+                others = [float(proba[r, c]) for r in range(n_rows) for c in chosen[r] if label_ids[r, c] == label]
+                gain = value(label, [*others, float(proba[row, place])]) - value(label, others)
+                gains.append((-gain, place))
+            chosen[row] = [place for _, place in sorted(gains)[:top_k]]
+    return [sorted(int(label_ids[row, place]) for place in chosen[row]) for row in range(n_rows)]
+
+
+def test_affine_ranking_does_what_its_naive_twin_does() -> None:
+    rng = np.random.default_rng(0)
+    label_ids = np.array([rng.permutation(12)[:8] for _ in range(60)], np.int32)
+    label_ids[::7, 5:] = -1
+    values = (rng.integers(0, 5, label_ids.shape) / 4).astype(np.float32)  # many are equal
+    slopes = rng.random(12).astype(np.float32)
+    offsets = -rng.random(12).astype(np.float32)
+    found, _ = _core.rank_affine(label_ids, values, slopes, offsets, 6, 1, _core.Control())
+    assert found.tolist() == naive_affine(label_ids, values, slopes, offsets, 6)
+    again, _ = _core.rank_affine(label_ids, values, slopes, offsets, 6, 3, _core.Control())
+    assert again.tobytes() == found.tobytes()
+
+
+@pytest.mark.parametrize("coverage", [False, True])
+def test_the_ascent_does_what_its_naive_twin_does(coverage: bool) -> None:
+    rng = np.random.default_rng(0)
+    label_ids = np.array([rng.permutation(9)[:6] for _ in range(25)], np.int32)
+    label_ids[3, 2:] = -1
+    proba = rng.random(label_ids.shape).astype(np.float32)
+    positives = rng.random(9) * 5 + 0.5
+    control = _core.Control()
+    for n_passes in (1, 2, 4):
+        found, _, _, used = _core.ascend(label_ids, proba, positives, coverage, 3, 1.0, n_passes, -1.0, control)
+        assert used == n_passes
+        expected = naive_ascent(label_ids, proba, positives, 3, n_passes, coverage=coverage)
+        assert [sorted(i for i in row if i >= 0) for row in found.tolist()] == expected
+
+
+def test_every_pass_of_the_ascent_gains() -> None:
+    rng = np.random.default_rng(0)
+    label_ids = np.tile(np.arange(20, dtype=np.int32), (200, 1))
+    proba = (rng.random((200, 20)) * np.linspace(1, 0.05, 20)).astype(np.float32)
+    positives = proba.sum(axis=0).astype(np.float64)
+    values = [
+        _core.ascend(label_ids, proba, positives, False, 3, 0.7, n, -1.0, _core.Control())[2] for n in range(1, 6)
+    ]
+    assert values == sorted(values)
+
+
+def test_power_zero_ranks_by_probability_and_power_one_by_probability_times_weight(calibrated: Any) -> None:
+    calibration, top, _ = calibrated
+    proba = calibration.proba(*top)
+    weights = calibration.inverse_propensities()[top.label_ids]
+    for name, key in (("precision", proba), ("psp", proba * weights), ("power:0.5", proba * np.sqrt(weights))):
+        expected = -np.sort(-key, axis=1)[:, :5]
+        np.testing.assert_allclose(rank(top, calibration, name).scores, expected, rtol=1e-5)
+
+
+def test_each_utility_is_best_at_what_it_is_for(calibrated: Any) -> None:
+    calibration, top, Y = calibrated
+    p = 1 / calibration.inverse_propensities()
+    found = {name: rank(top, calibration, name) for name in ("precision", "psp", "macro-f1", "macro-f1-by-row")}
+    assert precision_at_k(found["precision"], Y, 1) > precision_at_k(found["psp"], Y, 1)
+    assert psprecision_at_k(found["psp"], Y, p, 5) > psprecision_at_k(found["precision"], Y, p, 5)
+    macro = {name: macro_f1_at_k(ranked, Y, 5) for name, ranked in found.items()}
+    assert macro["macro-f1"] > macro["psp"] > macro["precision"]
+    assert macro["macro-f1-by-row"] > macro["precision"]
+
+
+def test_by_row_a_label_does_not_depend_on_other_rows(calibrated: Any) -> None:
+    calibration, top, _ = calibrated
+    for name in ("balanced", "psp", "macro-f1-by-row"):
+        whole = rank(top, calibration, name).label_ids
+        some = rank(lt.TopK(top.label_ids[7:9], top.scores[7:9]), calibration, name).label_ids
+        assert some.tolist() == whole[7:9].tolist()
+
+
+@pytest.mark.parametrize("utility", ["psp", "macro-f1", "coverage"])
+def test_a_stated_price_is_kept(calibrated: Any, utility: str) -> None:
+    calibration, top, _ = calibrated
+    best = expected_precision(calibration, top, rank(top, calibration, "precision"))
+    losses = []
+    for max_loss in (0.0, 0.5, 5.0):
+        found = rank(top, calibration, utility, max_loss=max_loss)
+        losses.append(best - expected_precision(calibration, top, found))
+        assert losses[-1] <= max_loss + 1e-4
+    assert losses[1] > 0.1  # and it is used
+
+
+def expected_precision(calibration: lt.Calibration, top: lt.TopK, found: lt.TopK) -> float:
+    proba = np.zeros((len(top.label_ids), 40))
+    np.put_along_axis(proba, top.label_ids.astype(np.int64), calibration.proba(*top), axis=1)
+    return 100 * float(np.take_along_axis(proba, found.label_ids.astype(np.int64), axis=1).mean())
+
+
+def test_the_balanced_ranking_gives_up_an_eighth_of_a_point_at_most(calibrated: Any) -> None:
+    calibration, top, Y = calibrated
+    assert 0 < calibration.balanced_power_ < 1
+    balanced, best = (rank(top, calibration, name) for name in ("balanced", "precision"))
+    assert expected_precision(calibration, top, best) - expected_precision(calibration, top, balanced) < 0.2
+    p = 1 / calibration.inverse_propensities()
+    assert psprecision_at_k(balanced, Y, p, 5) > psprecision_at_k(best, Y, p, 5)
+
+
+def test_rows_with_few_candidates_are_padded(calibrated: Any) -> None:
+    calibration, _, _ = calibrated
+    few = lt.TopK(np.array([[3, -1]], np.int32), np.array([[0.5, 0]], np.float32))
+    for name in ("score", "precision", "psp", "macro-f1", "coverage", "macro-f1-by-row"):
+        assert rank(few, calibration, name, top_k=3).label_ids.tolist() == [[3, -1, -1]]
+
+
+def test_own_propensities_replace_the_standard_ones(calibrated: Any) -> None:
+    calibration, top, _ = calibrated
+    same = rank(top, calibration, "psp", propensity=np.ones(40))
+    assert same.label_ids.tolist() == rank(top, calibration, "precision").label_ids.tolist()
+
+
+def test_candidates_are_enough() -> None:
+    assert candidates_for(5, 1000) == 100
+    assert candidates_for(80, 1000) == 160
+    assert candidates_for(5, 30) == 30
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"utility": "fame"}, "utility must be one of score, balanced, precision"),
+        ({"utility": "power:x"}, "the power must be a number from 0 to 10, got 'power:x'; try 'power:0.5'"),
+        ({"utility": "power:-1"}, "the power must be a number"),
+        ({"top_k": 0}, "top_k must be an int >= 1, got 0"),
+        ({"max_loss": -1.0}, "max_loss must be in 0 .. 100"),
+        ({"utility": "score", "max_loss": 1.0}, "max_loss must be None for this utility"),
+        ({"propensity": np.zeros(40)}, r"propensity must be one number in \(0, 1\] for each of 40 labels"),
+    ],
+)
+def test_wrong_options_are_named(calibrated: Any, options: dict[str, Any], message: str) -> None:
+    calibration, top, _ = calibrated
+    with pytest.raises(ValueError, match=message):
+        rank(top, calibration, **options)
+
+
+def test_a_calibration_that_is_not_fitted_is_refused(calibrated: Any) -> None:
+    with pytest.raises(ValueError, match="calibration must be fitted"):
+        rank(calibrated[1], lt.Calibration())
+
+
+def test_kernels_refuse_what_does_not_fit() -> None:
+    ids, p, control = np.zeros((1, 2), np.int32), np.zeros((1, 2), np.float32), _core.Control()
+    with pytest.raises(ValueError, match=r"label ids must be in -1 \.\. -1"):
+        _core.rank_affine(ids, p, np.zeros(0, np.float32), None, 1, 1, control)
+    with pytest.raises(ValueError, match="values must be finite"):
+        _core.ascend(ids, p + np.float32("nan"), np.ones(1), False, 1, 1.0, 1, 0.0, control)
+    with pytest.raises(ValueError, match="slopes and offsets must have the same length"):
+        _core.rank_affine(ids, p, np.ones(1, np.float32), np.ones(2, np.float32), 1, 1, control)
+    with pytest.raises(ValueError, match="same shape"):
+        _core.rank_affine(ids, p[:, :1].copy(), np.ones(1, np.float32), None, 1, 1, control)
+
+
+def test_names_are_read() -> None:
+    assert parse_utility("power:1").power == parse_utility("psp").power == 1.0
+    assert parse_utility("coverage").measure == "coverage"

@@ -1,0 +1,97 @@
+"""Measures that count labels alike, against their definitions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import f1_score, precision_score, recall_score
+
+from longtail.metrics import (
+    balanced_accuracy_at_k,
+    confidence_interval,
+    frequency_bins,
+    label_table,
+    macro_f1_at_k,
+    macro_precision_at_k,
+    macro_recall_at_k,
+    precision_at_k,
+)
+
+
+def some_ranking(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    Y = (rng.random((80, 12)) < np.linspace(0.5, 0.02, 12)).astype(int)
+    Y[:, 11] = 0  # a label that never occurs
+    top = np.array([rng.permutation(12)[:5] for _ in range(80)])
+    top[::9, 3:] = -1
+    return top, Y
+
+
+def given(top: np.ndarray, n_labels: int, k: int) -> np.ndarray:
+    Y_hat = np.zeros((len(top), n_labels), int)
+    for row, ids in enumerate(top[:, :k]):
+        Y_hat[row, ids[ids >= 0]] = 1
+    return Y_hat
+
+
+@pytest.mark.parametrize("k", [1, 3, 5])
+def test_macro_measures_are_those_of_scikit_learn(k: int) -> None:
+    top, Y = some_ranking()
+    occurs = Y.any(axis=0)
+    Y_hat = given(top, 12, k)[:, occurs]
+    how = {"average": "macro", "zero_division": 0}
+    assert macro_f1_at_k(top, Y, k) == pytest.approx(100 * f1_score(Y[:, occurs], Y_hat, **how))
+    assert macro_precision_at_k(top, sp.csr_array(Y), k) == pytest.approx(
+        100 * precision_score(Y[:, occurs], Y_hat, **how)
+    )
+    assert macro_recall_at_k(top, Y, k) == pytest.approx(100 * recall_score(Y[:, occurs], Y_hat, **how))
+    recall = (Y * given(top, 12, k)).sum(axis=0)[occurs] / Y.sum(axis=0)[occurs]
+    others = ((1 - Y) * (1 - given(top, 12, k))).sum(axis=0)[occurs] / (1 - Y).sum(axis=0)[occurs]
+    assert balanced_accuracy_at_k(top, Y, k) == pytest.approx(100 * ((recall + others) / 2).mean())
+
+
+def test_the_table_is_written_as_csv_and_json() -> None:
+    top, Y = some_ranking()
+    table = label_table(top, Y, 3)
+    names = [f"label {i}" for i in range(12)]
+    rows = list(csv.DictReader(io.StringIO(table.to_csv(names))))
+    assert rows[0]["label"] == "label 0"
+    assert int(rows[0]["n_hits"]) == int((Y * given(top, 12, 3))[:, 0].sum())
+    assert json.loads(table.to_json())[1]["n_rows"] == int(Y[:, 1].sum())
+
+
+def test_bins_hold_labels_of_similar_frequency() -> None:
+    top, Y = some_ranking()
+    counts = np.array([500, 400, 60, 50, 40, 30, 10, 9, 8, 3, 2, 1])
+    bins = frequency_bins(top, Y, counts, 3, edges=(1, 6, 100))
+    assert [(b.least, b.most) for b in bins] == [(1, 5), (6, 99), (100, 500)]
+    assert sum(b.n_labels for b in bins) == int(Y.any(axis=0).sum())
+    assert bins[2].f1 == pytest.approx(100 * label_table(top, Y, 3).f1[:2].mean())
+    with pytest.raises(ValueError, match="edges must be rising"):
+        frequency_bins(top, Y, counts, 3, edges=(5, 1))
+    with pytest.raises(ValueError, match="label_counts must have one number for each of 12 labels"):
+        frequency_bins(top, Y, counts[:3], 3)
+
+
+def test_intervals_hold_the_value_and_narrow_with_rows() -> None:
+    top, Y = some_ranking()
+    few = confidence_interval(lambda top, Y: precision_at_k(top, Y, 1), top[:, :1], Y)
+    many = confidence_interval(
+        lambda top, Y: precision_at_k(top, Y, 1), np.tile(top[:, :1], (20, 1)), np.tile(Y, (20, 1))
+    )
+    assert few.low <= few.value <= few.high
+    assert many.high - many.low < 0.5 * (few.high - few.low)
+    with pytest.raises(ValueError, match="level must be in"):
+        confidence_interval(lambda top, Y: 0.0, top, Y, level=1.0)
+
+
+def test_wrong_rankings_are_refused() -> None:
+    with pytest.raises(ValueError, match="label ids from -1 to 2"):
+        label_table(np.array([[7]]), np.ones((1, 3)), 1)
+    with pytest.raises(ValueError, match="at most once per row"):
+        label_table(np.array([[1, 1]]), np.ones((1, 3)), 2)
