@@ -99,7 +99,7 @@ def _for_batch(
     proba: TopK, calibration: Calibration, wanted: Utility, top_k: int, max_loss: float | None, n_threads: int
 ) -> TopK:
     n_rows = len(proba.label_ids)
-    positives = calibration.label_counts_ * (n_rows / calibration.n_training_rows_)
+    positives = (calibration.label_counts_ * (n_rows / calibration.n_training_rows_)).astype(np.float64)
 
     def by_mix(mix: float) -> TopK:
         is_coverage = wanted.measure == "coverage"

@@ -66,6 +66,11 @@ class Run:
         if self._is_own_executor and isinstance(self._executor, Closable):
             self._executor.close()
 
+    @property
+    def executor(self) -> Executor:
+        """Where this run executes: for an estimator that fits other estimators to pass on."""
+        return self._executor
+
     # ---- independent tasks ------------------------------------------------------------------------------------
 
     def map(self, plan: Plan) -> list[Shard]:

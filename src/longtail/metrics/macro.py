@@ -208,8 +208,8 @@ def frequency_bins(
         inside = among & table.occurs
         n_labels = int(inside.sum())
         coverage = 100 * int((table.n_hits[inside] > 0).sum()) / n_labels if n_labels else 0.0
-        means = (table.mean(name, among) for name in ("precision", "recall", "f1"))
-        found.append(FrequencyBin(int(least), int(most), n_labels, *means, coverage))
+        means = {name: table.mean(name, among) for name in ("precision", "recall", "f1")}
+        found.append(FrequencyBin(int(least), int(most), n_labels, coverage=coverage, **means))
     return found
 
 
