@@ -166,13 +166,13 @@ void bind_prediction(nb::module_& m) {
         "predict_label_tree",
         [](std::int64_t n_features, const Longs& x_indptr, const Ints& x_indices, const Floats& x_values,
            const LabelForest& forest, std::int64_t n_labels, std::int32_t beam_width, std::int32_t power,
-           bool by_label_margin, std::int32_t top_k, int n_threads, Control& control) {
+           float slope, float path_weight, std::int32_t top_k, int n_threads, Control& control) {
             label_tree::TopLabels out;
             const std::size_t n_rows = x_indptr.shape(0) - 1;
             {
                 const nb::gil_scoped_release no_gil;
                 const CsrView x = as_csr(n_features, x_indptr, x_indices, x_values);
-                const label_tree::BeamConfig config{beam_width, power, by_label_margin};
+                const label_tree::BeamConfig config{beam_width, {power, slope}, path_weight};
                 out = label_tree::predict_beam(x, forest.view, n_labels, config, top_k, n_threads, control);
             }
             const std::size_t width = static_cast<std::size_t>(top_k);
@@ -180,22 +180,23 @@ void bind_prediction(nb::module_& m) {
                              to_numpy(std::move(out.scores), {n_rows, width}));
         },
         nb::arg("n_features"), nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("forest"),
-        nb::arg("n_labels"), nb::arg("beam_width"), nb::arg("power"), nb::arg("by_label_margin"), nb::arg("top_k"),
+        nb::arg("n_labels"), nb::arg("beam_width"), nb::arg("power"), nb::arg("slope"), nb::arg("path_weight"), nb::arg("top_k"),
         nb::arg("n_threads"), nb::arg("control"), "Beam search: (label_ids, scores), each (n_rows, top_k).");
     m.def(
         "route_label_tree",
         [](std::int64_t n_features, const Longs& x_indptr, const Ints& x_indices, const Floats& x_values,
-           const LabelForest& forest, std::int32_t beam_width, std::int32_t power, int n_threads, Control& control) {
+           const LabelForest& forest, std::int32_t beam_width, std::int32_t power, float slope,
+           int n_threads, Control& control) {
             label_tree::Routes out;
             {
                 const nb::gil_scoped_release no_gil;
                 const CsrView x = as_csr(n_features, x_indptr, x_indices, x_values);
-                out = label_tree::route_rows(x, forest.view, {beam_width, power, false}, n_threads, control);
+                out = label_tree::route_rows(x, forest.view, {beam_width, {power, slope}, 1.0F}, n_threads, control);
             }
             return nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.row_ids)));
         },
         nb::arg("n_features"), nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("forest"),
-        nb::arg("beam_width"), nb::arg("power"), nb::arg("n_threads"), nb::arg("control"),
+        nb::arg("beam_width"), nb::arg("power"), nb::arg("slope"), nb::arg("n_threads"), nb::arg("control"),
         "The rows whose beam visits each node over labels: (indptr over nodes, row_ids).");
 }
 

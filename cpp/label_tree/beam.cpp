@@ -27,7 +27,7 @@ public:
     BeamSearch(const CsrView& x, const ForestView& forest, const BeamConfig& config)
         : x_(x), forest_(forest), config_(config), places_(x.n_cols, 0) {}
 
-    // Labels go to take_label(row, label, log_probability of the path, margin). With `routes`, nodes over labels are
+    // Labels go to take_label(row, label, log_probability). With `routes`, nodes over labels are
     // only recorded.
     template <class TakeLabel>
     void search(std::int64_t first_row, std::int64_t last_row, std::int32_t root, TakeLabel&& take_label,
@@ -87,11 +87,11 @@ private:
             for (std::size_t edge = 0; edge < children.size(); ++edge) {
                 const float scale = forest_.codes.empty() ? 1.0F : forest_.scales[first_edge + edge];
                 const float margin = forest_.biases[first_edge + edge] + scale * sums_[edge];
-                const float log_probability = visit.log_probability + log_link(margin, config_.power);
+                const float own = config_.link.log_probability(margin);
                 if (!is_label(children[edge]))
-                    next_[visit.row].push_back({log_probability, children[edge]});
+                    next_[visit.row].push_back({visit.log_probability + own, children[edge]});
                 else
-                    take_label(visit.row, ~children[edge], log_probability, margin);
+                    take_label(visit.row, ~children[edge], config_.path_weight * visit.log_probability + own);
             }
         }
         if (is_scattered)
@@ -189,8 +189,11 @@ std::int64_t n_blocks(const CsrView& x) { return (x.n_rows + kRowsPerBlock - 1) 
 
 }  // namespace
 
-float log_link(float margin, std::int32_t power) {
-    if (power == 0) return margin > 0.0F ? -std::log1p(std::exp(-margin)) : margin - std::log1p(std::exp(margin));
+float Link::log_probability(float margin) const {
+    if (power == 0) {
+        const float z = slope * margin;
+        return z > 0.0F ? -std::log1p(std::exp(-z)) : z - std::log1p(std::exp(z));
+    }
     const float gap = std::max(0.0F, 1.0F - margin);
     return power == 1 ? -gap : power == 2 ? -gap * gap : -gap * gap * gap;
 }
@@ -210,8 +213,8 @@ TopLabels predict_beam(const CsrView& x, const ForestView& forest, std::int64_t 
         for (const std::int32_t root : forest.roots)
             searches[worker].search(
                 first, last, root,
-                [&](std::int32_t row, std::int32_t label, float log_probability, float margin) {
-                    ranking.take(row, label, config.by_label_margin ? margin : std::exp(log_probability));
+                [&](std::int32_t row, std::int32_t label, float log_probability) {
+                    ranking.take(row, label, std::exp(log_probability));
                 },
                 nullptr);
         for (std::int64_t row = first; row < last; ++row)
@@ -228,7 +231,7 @@ Routes route_rows(const CsrView& x, const ForestView& forest, const BeamConfig& 
     parallel_for(n_blocks(x), n_threads, control, [&](std::int64_t block, int worker) {
         const std::int64_t first = block * kRowsPerBlock;
         const std::int64_t last = std::min(x.n_rows, first + kRowsPerBlock);
-        const auto ignore = [](std::int32_t, std::int32_t, float, float) {};
+        const auto ignore = [](std::int32_t, std::int32_t, float) {};
         for (const std::int32_t root : forest.roots)
             searches[worker].search(first, last, root, ignore, &blocks[block]);
         blocks[block].shrink_to_fit();

@@ -24,12 +24,19 @@ struct ForestView {
     std::span<const float> biases;
 };
 
+// Edge probability: exp(-max(0, 1 - margin)^power), or with power 0 the logistic function of slope·margin.
+struct Link {
+    std::int32_t power = 3;
+    float slope = 1.0F;
+
+    float log_probability(float margin) const;
+};
+
 struct BeamConfig {
     std::int32_t width = 10;
-    // Edge probability exp(-max(0, 1 - margin)^power); 0 means the logistic function of the margin.
-    std::int32_t power = 2;
-    // Rank the labels that the beam reaches by the margin of their own edge, not by the product along the path.
-    bool by_label_margin = false;
+    Link link;
+    // Probability of a label: that of its own edge times that of the path above it to this power.
+    float path_weight = 1.0F;
 };
 
 struct TopLabels {
@@ -50,8 +57,5 @@ struct Routes {
 // the other nodes only.
 Routes route_rows(const CsrView& x, const ForestView& forest, const BeamConfig& config, int n_threads,
                   Control& control);
-
-// The log-probability of an edge with this margin.
-float log_link(float margin, std::int32_t power);
 
 }  // namespace longtail::label_tree
