@@ -97,7 +97,7 @@ void bind_training(nb::module_& m) {
         "train_label_tree",
         [](std::int64_t n_features, const Longs& x_indptr, const Ints& x_indices, const Floats& x_values,
            const Longs& y_indptr, const Ints& y_row_ids, const std::optional<Floats>& positive_weights,
-           const Longs& child_indptr, const Ints& child_ids, std::int64_t first_node, std::int64_t last_node,
+           const Longs& child_indptr, const Ints& child_ids, const Ints& node_ids,
            const std::optional<Longs>& extra_indptr, const std::optional<Ints>& extra_row_ids,
            const label_tree::TrainConfig& config, std::uint64_t seed, int n_threads, Control& control) {
             label_tree::EdgeWeights result;
@@ -108,10 +108,10 @@ void bind_training(nb::module_& m) {
                 data.rows_of_labels = as_labels(data.x.n_rows, y_indptr, y_row_ids);
                 data.positive_weights = optional_span(positive_weights);
                 if (extra_indptr)
-                    data.extra_rows = {last_node - first_node, data.x.n_rows, as_span(*extra_indptr),
+                    data.extra_rows = {static_cast<std::int64_t>(node_ids.shape(0)), data.x.n_rows, as_span(*extra_indptr),
                                        optional_span(extra_row_ids)};
                 const label_tree::ShapeView shape{as_span(child_indptr), as_span(child_ids)};
-                result = label_tree::train_nodes(data, shape, first_node, last_node, config, seed, n_threads, control);
+                result = label_tree::train_nodes(data, shape, as_span(node_ids), config, seed, n_threads, control);
             }
             nb::dict out;
             out["feature_indptr"] = to_numpy(std::move(result.feature_indptr));
@@ -125,9 +125,9 @@ void bind_training(nb::module_& m) {
         },
         nb::arg("n_features"), nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("y_indptr"),
         nb::arg("y_row_ids"), nb::arg("positive_weights").none(), nb::arg("child_indptr"), nb::arg("child_ids"),
-        nb::arg("first_node"), nb::arg("last_node"), nb::arg("extra_indptr").none(), nb::arg("extra_row_ids").none(),
+        nb::arg("node_ids"), nb::arg("extra_indptr").none(), nb::arg("extra_row_ids").none(),
         nb::arg("config"), nb::arg("seed"), nb::arg("n_threads"), nb::arg("control"),
-        "Train the edges of nodes [first_node, last_node); the arrays of cpp/label_tree/tree.hpp.");
+        "Train the edges of some nodes; the arrays of cpp/label_tree/tree.hpp.");
 }
 
 // A fitted forest as the kernels see it; keeps the arrays alive.
@@ -161,7 +161,15 @@ void bind_prediction(nb::module_& m) {
             },
             nb::arg("roots"), nb::arg("child_indptr"), nb::arg("child_ids"), nb::arg("feature_indptr"),
             nb::arg("feature_ids"), nb::arg("row_begins"), nb::arg("entry_begins"), nb::arg("edges"),
-            nb::arg("weights").none(), nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("biases"));
+            nb::arg("weights").none(), nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("biases"))
+        .def(
+            "check",
+            [](const LabelForest& self, std::int64_t n_features, std::int64_t n_labels) {
+                const nb::gil_scoped_release no_gil;
+                label_tree::check_forest(self.view, n_features, n_labels);
+            },
+            nb::arg("n_features"), nb::arg("n_labels"),
+            "Raise ValueError unless the arrays form trees that prediction can walk safely.");
     m.def(
         "predict_label_tree",
         [](std::int64_t n_features, const Longs& x_indptr, const Ints& x_indices, const Floats& x_values,

@@ -11,6 +11,7 @@ namespace longtail::label_tree {
 namespace {
 
 constexpr std::int64_t kRowsPerBlock = 1024;
+constexpr float kLeastLog = -1e30F;
 
 struct Visit {
     std::int32_t node;
@@ -85,7 +86,7 @@ private:
         for (const Visit& visit : visits) {
             margins(node, features, is_scattered, first_row_ + visit.row);
             for (std::size_t edge = 0; edge < children.size(); ++edge) {
-                const float scale = forest_.codes.empty() ? 1.0F : forest_.scales[first_edge + edge];
+                const float scale = forest_.scales.empty() ? 1.0F : forest_.scales[first_edge + edge];
                 const float margin = forest_.biases[first_edge + edge] + scale * sums_[edge];
                 const float own = config_.link.log_probability(margin);
                 if (!is_label(children[edge]))
@@ -124,7 +125,7 @@ private:
         const std::int32_t* begins = forest_.row_begins.data() + forest_.feature_indptr[node];
         const std::int64_t begin = base + begins[place];
         const std::int64_t end = place + 1 < n_features ? base + begins[place + 1] : forest_.entry_begins[node + 1];
-        if (forest_.codes.empty())
+        if (forest_.scales.empty())
             for (std::int64_t i = begin; i < end; ++i) sums_[forest_.edges[i]] += value * forest_.weights[i];
         else
             for (std::int64_t i = begin; i < end; ++i)
@@ -190,12 +191,16 @@ std::int64_t n_blocks(const CsrView& x) { return (x.n_rows + kRowsPerBlock - 1) 
 }  // namespace
 
 float Link::log_probability(float margin) const {
+    float value;
     if (power == 0) {
         const float z = slope * margin;
-        return z > 0.0F ? -std::log1p(std::exp(-z)) : z - std::log1p(std::exp(z));
+        value = z > 0.0F ? -std::log1p(std::exp(-z)) : z - std::log1p(std::exp(z));
+    } else {
+        const float gap = std::max(0.0F, 1.0F - margin);
+        value = power == 1 ? -gap : power == 2 ? -gap * gap : -gap * gap * gap;
     }
-    const float gap = std::max(0.0F, 1.0F - margin);
-    return power == 1 ? -gap : power == 2 ? -gap * gap : -gap * gap * gap;
+    // Margins of extreme rows may overflow; a NaN would break the order of candidates.
+    return value > kLeastLog ? value : kLeastLog;
 }
 
 TopLabels predict_beam(const CsrView& x, const ForestView& forest, std::int64_t n_labels, const BeamConfig& config,

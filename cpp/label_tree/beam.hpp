@@ -6,23 +6,9 @@
 
 #include "base/control.hpp"
 #include "base/views.hpp"
-#include "label_tree/tree.hpp"
+#include "label_tree/forest.hpp"
 
 namespace longtail::label_tree {
-
-struct ForestView {
-    ShapeView shape;
-    std::span<const std::int32_t> roots;
-    std::span<const std::int64_t> feature_indptr;
-    std::span<const std::int32_t> feature_ids;
-    std::span<const std::int32_t> row_begins;
-    std::span<const std::int64_t> entry_begins;
-    std::span<const std::uint16_t> edges;
-    std::span<const float> weights;     // or
-    std::span<const std::int8_t> codes;  // times the scale of their edge
-    std::span<const float> scales;
-    std::span<const float> biases;
-};
 
 // Edge probability: exp(-max(0, 1 - margin)^power), or with power 0 the logistic function of slope·margin.
 struct Link {

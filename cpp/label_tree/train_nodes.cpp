@@ -107,15 +107,15 @@ void append(std::vector<T>& to, std::vector<T>& from) {
 
 }  // namespace
 
-EdgeWeights train_nodes(const TrainData& data, const ShapeView& shape, std::int64_t first_node, std::int64_t last_node,
+EdgeWeights train_nodes(const TrainData& data, const ShapeView& shape, std::span<const std::int32_t> node_ids,
                         const TrainConfig& config, std::uint64_t seed, int n_threads, Control& control) {
-    const std::int64_t n_nodes = last_node - first_node;
+    const std::int64_t n_nodes = static_cast<std::int64_t>(node_ids.size());
     std::vector<EdgeWeights> parts(n_nodes);
     std::vector<std::unique_ptr<NodeTrainer>> trainers(n_threads);
     parallel_for(n_nodes, n_threads, control, [&](std::int64_t at, int worker) {
         if (!trainers[worker]) trainers[worker] = std::make_unique<NodeTrainer>(data, shape, config);
         const auto extra = data.extra_rows.n_rows > 0 ? data.extra_rows.row_labels(at) : std::span<const std::int32_t>{};
-        parts[at] = trainers[worker]->train(first_node + at, extra, seed, control);
+        parts[at] = trainers[worker]->train(node_ids[at], extra, seed, control);
         control.add_done(1);
     });
     EdgeWeights out;

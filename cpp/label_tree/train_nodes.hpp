@@ -19,11 +19,11 @@ struct TrainData {
     CsrView x;
     LabelsView rows_of_labels;                // row ids of each label
     std::span<const float> positive_weights;  // of each label; empty means 1
-    LabelsView extra_rows;                    // more rows of nodes [first_node, last_node); no rows means none
+    LabelsView extra_rows;                    // more rows for each of the nodes that are trained; may be empty
 };
 
-// Train the edges of nodes [first_node, last_node): each child against the other rows of its parent.
-EdgeWeights train_nodes(const TrainData& data, const ShapeView& shape, std::int64_t first_node, std::int64_t last_node,
+// Train the edges of the given nodes: each child against the other rows of its parent.
+EdgeWeights train_nodes(const TrainData& data, const ShapeView& shape, std::span<const std::int32_t> node_ids,
                         const TrainConfig& config, std::uint64_t seed, int n_threads, Control& control);
 
 }  // namespace longtail::label_tree
