@@ -1,6 +1,5 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "bindings/arrays.hpp"
 #include "label_tree/beam.hpp"
@@ -27,6 +27,12 @@ std::span<const T> optional_span(const std::optional<Array1<T>>& array) {
     return array ? as_span(*array) : std::span<const T>{};
 }
 
+// Trees work on sparse rows only; Python converts dense ones.
+CsrView sparse(const Rows& rows) {
+    if (const CsrView* view = std::get_if<CsrView>(&rows.view)) return *view;
+    throw std::invalid_argument("label trees take sparse rows");
+}
+
 label_tree::Clustering clustering_named(const std::string& name) {
     if (name == "balanced") return label_tree::Clustering::balanced;
     if (name == "k_means") return label_tree::Clustering::k_means;
@@ -42,26 +48,24 @@ label_tree::Loss loss_named(const std::string& name) {
 void bind_shapes(nb::module_& m) {
     m.def(
         "label_vectors",
-        [](std::int64_t n_features, const Longs& x_indptr, const Ints& x_indices, const Floats& x_values,
-           const Longs& y_indptr, const Ints& y_row_ids, const std::optional<Floats>& row_weights, int n_threads,
+        [](const Rows& rows, const Longs& y_indptr, const Ints& y_row_ids, const std::optional<Floats>& row_weights, int n_threads,
            Control& control) {
             label_tree::LabelVectors out;
             {
                 const nb::gil_scoped_release no_gil;
-                const CsrView x = as_csr(n_features, x_indptr, x_indices, x_values);
+                const CsrView x = sparse(rows);
                 out = label_tree::mean_rows(x, as_labels(x.n_rows, y_indptr, y_row_ids), optional_span(row_weights),
                                             n_threads, control);
             }
             return nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.indices)),
                                   to_numpy(std::move(out.values)));
         },
-        nb::arg("n_features"), nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("y_indptr"),
+        nb::arg("x"), nb::arg("y_indptr"),
         nb::arg("y_row_ids"), nb::arg("row_weights").none(), nb::arg("n_threads"), nb::arg("control"),
         "The unit vector along the sum of each label's unit rows, as CSR arrays.");
     m.def(
         "grow_label_tree",
-        [](std::int64_t n_features, const Longs& indptr, const Ints& indices, const Floats& values,
-           const Ints& label_ids, const std::string& clustering, std::int32_t fan_out, std::int32_t max_leaf,
+        [](const Rows& rows, const Ints& label_ids, const std::string& clustering, std::int32_t fan_out, std::int32_t max_leaf,
            std::int32_t max_depth, std::uint64_t seed, int n_threads, Control& control) {
             label_tree::Shape out;
             {
@@ -71,12 +75,12 @@ void bind_shapes(nb::module_& m) {
                 config.max_leaf = max_leaf;
                 config.max_depth = max_depth;
                 const nb::gil_scoped_release no_gil;
-                const CsrView vectors = as_csr(n_features, indptr, indices, values);
+                const CsrView vectors = sparse(rows);
                 out = label_tree::grow_shape(vectors, as_span(label_ids), config, seed, n_threads, control);
             }
             return nb::make_tuple(to_numpy(std::move(out.child_indptr)), to_numpy(std::move(out.child_ids)));
         },
-        nb::arg("n_features"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("label_ids"),
+        nb::arg("vectors"), nb::arg("label_ids"),
         nb::arg("clustering"), nb::arg("fan_out"), nb::arg("max_leaf"), nb::arg("max_depth"), nb::arg("seed"),
         nb::arg("n_threads"), nb::arg("control"),
         "Cluster labels into a tree: (child_indptr, child_ids); a label is ~label_id.");
@@ -95,8 +99,7 @@ void bind_training(nb::module_& m) {
             nb::arg("bias"), nb::arg("prune_below"));
     m.def(
         "train_label_tree",
-        [](std::int64_t n_features, const Longs& x_indptr, const Ints& x_indices, const Floats& x_values,
-           const Longs& y_indptr, const Ints& y_row_ids, const std::optional<Floats>& positive_weights,
+        [](const Rows& rows, const Longs& y_indptr, const Ints& y_row_ids, const std::optional<Floats>& positive_weights,
            const Longs& child_indptr, const Ints& child_ids, const Ints& node_ids,
            const std::optional<Longs>& extra_indptr, const std::optional<Ints>& extra_row_ids,
            const label_tree::TrainConfig& config, std::uint64_t seed, int n_threads, Control& control) {
@@ -104,7 +107,7 @@ void bind_training(nb::module_& m) {
             {
                 const nb::gil_scoped_release no_gil;
                 label_tree::TrainData data;
-                data.x = as_csr(n_features, x_indptr, x_indices, x_values);
+                data.x = sparse(rows);
                 data.rows_of_labels = as_labels(data.x.n_rows, y_indptr, y_row_ids);
                 data.positive_weights = optional_span(positive_weights);
                 if (extra_indptr)
@@ -123,7 +126,7 @@ void bind_training(nb::module_& m) {
             out["biases"] = to_numpy(std::move(result.biases));
             return out;
         },
-        nb::arg("n_features"), nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("y_indptr"),
+        nb::arg("x"), nb::arg("y_indptr"),
         nb::arg("y_row_ids"), nb::arg("positive_weights").none(), nb::arg("child_indptr"), nb::arg("child_ids"),
         nb::arg("node_ids"), nb::arg("extra_indptr").none(), nb::arg("extra_row_ids").none(),
         nb::arg("config"), nb::arg("seed"), nb::arg("n_threads"), nb::arg("control"),
@@ -172,38 +175,33 @@ void bind_prediction(nb::module_& m) {
             "Raise ValueError unless the arrays form trees that prediction can walk safely.");
     m.def(
         "predict_label_tree",
-        [](std::int64_t n_features, const Longs& x_indptr, const Ints& x_indices, const Floats& x_values,
-           const LabelForest& forest, std::int64_t n_labels, std::int32_t beam_width, std::int32_t power,
+        [](const Rows& rows, const LabelForest& forest, std::int64_t n_labels, std::int32_t beam_width, std::int32_t power,
            float slope, float path_weight, std::int32_t top_k, int n_threads, Control& control) {
-            label_tree::TopLabels out;
-            const std::size_t n_rows = x_indptr.shape(0) - 1;
+            TopLabels out;
             {
                 const nb::gil_scoped_release no_gil;
-                const CsrView x = as_csr(n_features, x_indptr, x_indices, x_values);
+                const CsrView x = sparse(rows);
                 const label_tree::BeamConfig config{beam_width, {power, slope}, path_weight};
                 out = label_tree::predict_beam(x, forest.view, n_labels, config, top_k, n_threads, control);
             }
-            const std::size_t width = static_cast<std::size_t>(top_k);
-            return std::pair(to_numpy(std::move(out.label_ids), {n_rows, width}),
-                             to_numpy(std::move(out.scores), {n_rows, width}));
+            return to_python(std::move(out), top_k);
         },
-        nb::arg("n_features"), nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("forest"),
+        nb::arg("x"), nb::arg("forest"),
         nb::arg("n_labels"), nb::arg("beam_width"), nb::arg("power"), nb::arg("slope"), nb::arg("path_weight"), nb::arg("top_k"),
         nb::arg("n_threads"), nb::arg("control"), "Beam search: (label_ids, scores), each (n_rows, top_k).");
     m.def(
         "route_label_tree",
-        [](std::int64_t n_features, const Longs& x_indptr, const Ints& x_indices, const Floats& x_values,
-           const LabelForest& forest, std::int32_t beam_width, std::int32_t power, float slope,
+        [](const Rows& rows, const LabelForest& forest, std::int32_t beam_width, std::int32_t power, float slope,
            int n_threads, Control& control) {
             label_tree::Routes out;
             {
                 const nb::gil_scoped_release no_gil;
-                const CsrView x = as_csr(n_features, x_indptr, x_indices, x_values);
+                const CsrView x = sparse(rows);
                 out = label_tree::route_rows(x, forest.view, {beam_width, {power, slope}, 1.0F}, n_threads, control);
             }
             return nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.row_ids)));
         },
-        nb::arg("n_features"), nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("forest"),
+        nb::arg("x"), nb::arg("forest"),
         nb::arg("beam_width"), nb::arg("power"), nb::arg("slope"), nb::arg("n_threads"), nb::arg("control"),
         "The rows whose beam visits each node over labels: (indptr over nodes, row_ids).");
 }

@@ -21,12 +21,21 @@ struct Visit {
 
 bool comes_before(const ScoredLabel& a, const ScoredLabel& b) { return ranks_before(a, b); }
 
+// One more than the largest feature that has a weight: memory follows the model, not what a file claims.
+std::int64_t n_features_used(const ForestView& forest) {
+    std::int64_t n_used = 0;
+    for (std::size_t node = 0; node + 1 < forest.feature_indptr.size(); ++node)
+        if (forest.feature_indptr[node] < forest.feature_indptr[node + 1])
+            n_used = std::max<std::int64_t>(n_used, forest.feature_ids[forest.feature_indptr[node + 1] - 1] + 1);
+    return n_used;
+}
+
 // Beam search of one thread over blocks of rows. All rows of a block that visit a node are scored together, so that
 // finding the node's features is paid once.
 class BeamSearch {
 public:
     BeamSearch(const CsrView& x, const ForestView& forest, const BeamConfig& config)
-        : x_(x), forest_(forest), config_(config), places_(x.n_cols, 0) {}
+        : x_(x), forest_(forest), config_(config), places_(n_features_used(forest), 0) {}
 
     // Labels go to take_label(row, label, log_probability). With `routes`, nodes over labels are
     // only recorded.
@@ -108,6 +117,7 @@ private:
         for (std::size_t i = 0; i < words.size(); ++i) {
             std::int64_t place;
             if (is_scattered) {
+                if (words[i] >= static_cast<std::int64_t>(places_.size())) break;
                 place = places_[words[i]] - 1;
                 if (place < 0) continue;
             } else {
@@ -191,6 +201,7 @@ std::int64_t n_blocks(const CsrView& x) { return (x.n_rows + kRowsPerBlock - 1) 
 }  // namespace
 
 float Link::log_probability(float margin) const {
+    if (!(margin > kLeastLog)) return kLeastLog;
     float value;
     if (power == 0) {
         const float z = slope * margin;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/control.hpp"
+#include "base/top_k.hpp"
 #include "base/views.hpp"
 #include "label_tree/forest.hpp"
 
@@ -23,11 +24,6 @@ struct BeamConfig {
     Link link;
     // Probability of a label: that of its own edge times that of the path above it to this power.
     float path_weight = 1.0F;
-};
-
-struct TopLabels {
-    std::vector<std::int32_t> label_ids;
-    std::vector<float> scores;
 };
 
 // The top_k labels of each row by beam search; several trees are averaged. Labels that no beam reaches are left out.

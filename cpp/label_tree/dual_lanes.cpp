@@ -9,7 +9,6 @@ constexpr std::int64_t kRowsPerPoll = 4096;
 
 // Squared hinge: the dual adds α²/(4C) and α is not bounded above. A step is exact in closed form.
 struct SquaredHinge {
-    static Lanes start(const Lanes&) { return Lanes{}; }
     // New α; `violation` is the projected gradient.
     static Lanes step(const Lanes& z, const Lanes& alpha, const Lanes& cost, float square, Lanes& violation) {
         const Lanes diagonal = 0.5F / cost;
@@ -17,6 +16,30 @@ struct SquaredHinge {
         violation = select(alpha > 0.0F, gradient, min_lanes(gradient, Lanes{}));
         return max_lanes(alpha - gradient / (square + diagonal), Lanes{});
     }
+};
+
+// Logistic: the dual adds α log α + (C - α) log(C - α). With α = C·σ(u) the step solves u + a(C·σ(u) - α) + z = 0, a
+// monotone equation whose root is bracketed; α = 0 stands for a row that has not been visited.
+struct Logistic {
+    static Lanes step(const Lanes& z, const Lanes& alpha, const Lanes& cost, float square, Lanes& violation) {
+        Lanes low = -z - square * (cost - alpha);
+        Lanes high = -z + square * alpha;
+        Lanes u = 0.5F * (low + high);
+        for (int step = 0; step < kNewtonSteps; ++step) {
+            const Lanes share = logistic(u);
+            const Lanes value = u + square * (cost * share - alpha) + z;
+            const Lanes slope = 1.0F + square * cost * share * (1.0F - share);
+            low = select(value < 0.0F, u, low);
+            high = select(value > 0.0F, u, high);
+            const Lanes next = u - value / slope;
+            u = select((next >= low) & (next <= high), next, 0.5F * (low + high));
+        }
+        const Lanes found = cost * logistic(u);
+        violation = square * (found - alpha);  // how far the step moves the margin
+        return found;
+    }
+
+    static constexpr int kNewtonSteps = 6;
 };
 
 }  // namespace
@@ -30,7 +53,10 @@ void DualLanes::solve(const NodeRows& rows, std::span<const std::uint16_t> membe
         live_[lane] = lane < n_lanes ? 1.0F : 0.0F;
         positive_costs_[lane] = lane < n_lanes ? config_.cost * positive_costs[lane] : config_.cost;
     }
-    run<SquaredHinge>(rows, members, control);
+    if (config_.loss == Loss::squared_hinge)
+        run<SquaredHinge>(rows, members, control);
+    else
+        run<Logistic>(rows, members, control);
 }
 
 Lanes DualLanes::margins(const NodeRows& rows, std::int64_t row) const {

@@ -47,6 +47,29 @@ inline float largest(const Lanes& lanes) {
     return parts[0];
 }
 
+// exp(-x) for x >= 0, relative error below 1e-6: a power of two times a polynomial on [-½ log 2, ½ log 2].
+inline Lanes exp_minus(const Lanes& x) {
+    const Lanes clipped = min_lanes(x, Lanes{} + 87.0F);
+    const LaneMask power = __builtin_convertvector(clipped * -1.44269504F - 0.5F, LaneMask);  // truncation rounds
+    const Lanes whole = __builtin_convertvector(power, Lanes);
+    const Lanes rest = (-clipped - whole * 0.693359375F) + whole * 2.12194440e-4F;
+    Lanes value = rest * (1.0F / 5040.0F) + 1.0F / 720.0F;
+    value = value * rest + 1.0F / 120.0F;
+    value = value * rest + 1.0F / 24.0F;
+    value = value * rest + 1.0F / 6.0F;
+    value = value * rest + 0.5F;
+    value = value * rest + 1.0F;
+    value = value * rest + 1.0F;
+    const LaneMask bits = (power + 127) << 23;
+    return value * reinterpret_cast<Lanes>(bits);
+}
+
+// 1 / (1 + exp(-x)).
+inline Lanes logistic(const Lanes& x) {
+    const Lanes small = exp_minus(abs_lanes(x));
+    return select(x > 0.0F, Lanes{} + 1.0F, small) / (1.0F + small);
+}
+
 // True if some lane of a exceeds the bound.
 inline bool any_above(const Lanes& a, float bound) {
 #if defined(__AVX512F__)

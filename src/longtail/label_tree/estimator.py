@@ -14,13 +14,13 @@ from longtail import _core
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted, State
-from longtail._matrices import Matrix, canonical_csr, csr_from_parts
+from longtail._matrices import Matrix, canonical_csr, csr_from_parts, native_rows
 from longtail._progress import Progress
 from longtail._ranges import Between, OneOf
 from longtail._rules import Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
-from longtail.execution import Executor, Run
+from longtail.execution import Executor, Run, Shard
 from longtail.execution.plan import fingerprint
 from longtail.label_tree import shapes, training
 from longtail.label_tree.paths import path_contributions
@@ -139,7 +139,7 @@ class LabelTree(XMCClassifier):
 
         `params` change single settings.
         """
-        return cls(**({"n_trees": 3, "fan_out": 2, "link_power": 2} | params))
+        return cls(**_with(params, n_trees=3, fan_out=2, link_power=2))
 
     @classmethod
     def bonsai(cls, **params: Any) -> Self:
@@ -147,7 +147,7 @@ class LabelTree(XMCClassifier):
 
         `params` change single settings.
         """
-        return cls(**({"n_trees": 3, "clustering": "k_means", "fan_out": 100, "max_depth": 3} | params))
+        return cls(**_with(params, n_trees=3, clustering="k_means", fan_out=100, max_depth=3))
 
     @classmethod
     def plt(cls, **params: Any) -> Self:
@@ -155,7 +155,7 @@ class LabelTree(XMCClassifier):
 
         `params` change single settings.
         """
-        return cls(**({"fan_out": 2, "loss": "logistic"} | params))
+        return cls(**_with(params, fan_out=2, loss="logistic"))
 
     # ---- training ---------------------------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class LabelTree(XMCClassifier):
             if given_vectors is not None:
                 raise ValueError("LabelTree: give label_vectors or a hierarchy, not both")
             one = shapes.shape_of_hierarchy("LabelTree", hierarchy, counts)
-            shard = {"child_indptr": one.child_indptr, "child_ids": one.child_ids}
+            shard: Shard = {"child_indptr": one.child_indptr, "child_ids": one.child_ids}
             return shapes.join_shapes([shard] * int(self.n_trees))
         if given_vectors is not None:
             vectors = shapes.checked_vectors("LabelTree", given_vectors, counts)
@@ -250,7 +250,7 @@ class LabelTree(XMCClassifier):
             inverse = self._inverse_propensities(np.diff(columns[0]), X.shape[0])
             row_weights = np.asarray(Y @ inverse / np.maximum(np.diff(Y.indptr), 1), dtype=np.float32)
         indptr, indices, values = _core.label_vectors(
-            X.shape[1], X.indptr, X.indices, X.data, *columns, row_weights, run.n_jobs, run.control
+            native_rows(X), *columns, row_weights, run.n_jobs, run.control
         )
         vectors = csr_from_parts(values, indices, indptr, (Y.shape[1], X.shape[1]))
         return shapes.keep_used(vectors, np.diff(columns[0]) > 0)
@@ -259,7 +259,7 @@ class LabelTree(XMCClassifier):
         self,
         X: sp.csr_array,
         shape: Shape,
-        shards: list[Any],
+        shards: list[Shard],
         upper: NDArray[np.int32],
         leaves: NDArray[np.int32],
         run: Run,
@@ -268,10 +268,7 @@ class LabelTree(XMCClassifier):
         copies = [dict(shard) for shard in shards]  # join_nodes empties them
         above = training.join_nodes(shape, copies, upper, int8=self.weight_type == "int8")
         indptr, row_ids = _core.route_label_tree(
-            X.shape[1],
-            X.indptr,
-            X.indices,
-            X.data,
+            native_rows(X),
             above.native,
             int(self.negative_beam),
             self._link_power,
@@ -335,10 +332,7 @@ class LabelTree(XMCClassifier):
     def _top_k(self, fitted: Fitted[LabelForest], X: Matrix, top_k: int) -> TopK:
         X = _sparse(X)
         label_ids, scores = _core.predict_label_tree(
-            X.shape[1],
-            X.indptr,
-            X.indices,
-            X.data,
+            native_rows(X),
             fitted.state.native,
             fitted.facts.n_labels,
             int(self.beam_width),
@@ -355,6 +349,10 @@ class LabelTree(XMCClassifier):
         return path_contributions(
             fitted.state, sp.csr_array(x_row), label_id, power=self._link_power, path_weight=self._path_weight
         )
+
+
+def _with(params: dict[str, Any], **defaults: Any) -> dict[str, Any]:
+    return defaults | params
 
 
 def _sparse(X: Matrix) -> sp.csr_array:

@@ -39,10 +39,7 @@ def grow_one_shape(arrays: Arrays, params: Params, task_id: int, control: _core.
     """Cluster the labels into tree number `task_id`."""
     label_ids = np.flatnonzero(np.diff(arrays["indptr"])).astype(np.int32)
     child_indptr, child_ids = _core.grow_label_tree(
-        int(params["n_columns"] or 0),
-        arrays["indptr"],
-        arrays["indices"],
-        arrays["values"],
+        _core.Rows(int(params["n_columns"] or 0), arrays["indptr"], arrays["indices"], arrays["values"]),
         label_ids,
         str(params["clustering"]),
         int(params["fan_out"] or 0),

@@ -74,10 +74,7 @@ def train_block(arrays: Arrays, params: Params, task_id: int, control: _core.Con
         extra_rows = arrays["extra_rows"][borders[0] : borders[-1]]
         extra_indptr = borders - borders[0]
     shard: Shard = _core.train_label_tree(
-        int(_number(params, "n_features")),
-        arrays["x_indptr"],
-        arrays["x_indices"],
-        arrays["x_values"],
+        _core.Rows(int(_number(params, "n_features")), arrays["x_indptr"], arrays["x_indices"], arrays["x_values"]),
         arrays["y_indptr"],
         arrays["y_row_ids"],
         arrays.get("positive_weights"),
