@@ -1,11 +1,14 @@
 #include "label_tree/dual_lanes.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace longtail::label_tree {
 namespace {
 
 constexpr std::int64_t kRowsPerPoll = 4096;
+constexpr int kInnerPasses = 4;
 
 // Squared hinge: the dual adds α²/(4C) and α is not bounded above. A step is exact in closed form.
 struct SquaredHinge {
@@ -45,7 +48,7 @@ struct Logistic {
 }  // namespace
 
 void DualLanes::solve(const NodeRows& rows, std::span<const std::uint16_t> members, int n_lanes,
-                      std::span<const float> positive_costs, Control& control) {
+                      std::span<const float> positive_costs, Random& random, Control& control) {
     weights_.assign(rows.features.size(), Lanes{});
     bias_ = Lanes{};
     n_visits_ = 0;
@@ -54,9 +57,9 @@ void DualLanes::solve(const NodeRows& rows, std::span<const std::uint16_t> membe
         positive_costs_[lane] = lane < n_lanes ? config_.cost * positive_costs[lane] : config_.cost;
     }
     if (config_.loss == Loss::squared_hinge)
-        run<SquaredHinge>(rows, members, control);
+        run<SquaredHinge>(rows, members, random, control);
     else
-        run<Logistic>(rows, members, control);
+        run<Logistic>(rows, members, random, control);
 }
 
 Lanes DualLanes::margins(const NodeRows& rows, std::int64_t row) const {
@@ -97,7 +100,8 @@ float DualLanes::visit(const NodeRows& rows, std::int64_t row, std::uint32_t pos
 }
 
 template <class LossKind>
-void DualLanes::run(const NodeRows& rows, std::span<const std::uint16_t> members, Control& control) {
+void DualLanes::run(const NodeRows& rows, std::span<const std::uint16_t> members, Random& random,
+                    Control& control) {
     const std::int64_t n = rows.n_rows();
     alphas_.assign(n, Lanes{});
     // A full pass finds the rows that still move; passes over only those follow, until another full pass is due.
@@ -105,24 +109,28 @@ void DualLanes::run(const NodeRows& rows, std::span<const std::uint16_t> members
     const std::int64_t budget = n * config_.max_passes;
     bool is_full = true;
     int n_inner = 0;
-    active_.clear();
     while (n_visits_ < budget) {
+        if (is_full) {
+            active_.resize(n);
+            std::iota(active_.begin(), active_.end(), 0);
+        }
+        // A new order for every pass: in a fixed one coordinate descent needs several times as many.
+        for (std::size_t i = active_.size(); i > 1; --i)
+            std::swap(active_[i - 1], active_[random.below(static_cast<std::uint32_t>(i))]);
+        n_visits_ += static_cast<std::int64_t>(active_.size());
         std::size_t n_kept = 0;
         float worst = 0.0F;
-        const std::int64_t n_here = is_full ? n : static_cast<std::int64_t>(active_.size());
-        if (is_full) active_.resize(n);
-        for (std::int64_t at = 0; at < n_here; ++at) {
+        for (std::size_t at = 0; at < active_.size(); ++at) {
             if (at % kRowsPerPoll == 0) control.throw_if_stopped();
-            const std::int32_t row = is_full ? static_cast<std::int32_t>(at) : active_[at];
+            const std::int32_t row = active_[at];
             const float violation = visit<LossKind>(rows, row, members[row]);
             worst = std::max(worst, violation);
             if (violation > 0.5F * config_.tolerance) active_[n_kept++] = row;
         }
         active_.resize(n_kept);
-        n_visits_ += n_here;
         if (is_full && worst <= config_.tolerance) break;
         n_inner = is_full ? 0 : n_inner + 1;
-        is_full = active_.empty() || n_inner >= 4;
+        is_full = active_.empty() || n_inner >= kInnerPasses;
     }
 }
 

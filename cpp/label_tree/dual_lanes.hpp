@@ -6,6 +6,7 @@
 
 #include "base/aligned.hpp"
 #include "base/control.hpp"
+#include "base/random.hpp"
 #include "label_tree/lanes.hpp"
 #include "label_tree/node_rows.hpp"
 
@@ -29,7 +30,7 @@ public:
 
     // Lane i is positive on rows whose bit i is set; their losses count positive_costs[i] times.
     void solve(const NodeRows& rows, std::span<const std::uint16_t> members, int n_lanes,
-               std::span<const float> positive_costs, Control& control);
+               std::span<const float> positive_costs, Random& random, Control& control);
 
     const AlignedVector<Lanes>& weights() const { return weights_; }  // of the node's local features
     const Lanes& bias() const { return bias_; }                       // weight of the constant feature
@@ -37,7 +38,7 @@ public:
 
 private:
     template <class LossKind>
-    void run(const NodeRows& rows, std::span<const std::uint16_t> members, Control& control);
+    void run(const NodeRows& rows, std::span<const std::uint16_t> members, Random& random, Control& control);
     template <class LossKind>
     float visit(const NodeRows& rows, std::int64_t row, std::uint32_t positives);
 

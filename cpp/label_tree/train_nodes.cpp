@@ -38,7 +38,7 @@ public:
             for (int lane = 0; lane < n_lanes; ++lane)
                 if (is_label(children[first + lane]) && !data_.positive_weights.empty())
                     costs[lane] = data_.positive_weights[~children[first + lane]];
-            solver_.solve(rows_, rows_.group(group), n_lanes, costs, control);
+            solver_.solve(rows_, rows_.group(group), n_lanes, costs, random, control);
             keep(static_cast<std::uint16_t>(first), n_lanes);
             for (int lane = 0; lane < n_lanes; ++lane)
                 out.biases.push_back(solver_.bias()[lane] * config_.solver.bias);
