@@ -61,8 +61,9 @@ class LabelTree(XMCClassifier):
     leaves : "path" or "exact", default "path"
         "path": labels are trained against their siblings' rows. "exact": also against rows that the tree routes near
         them; slower, and more accurate where labels are few or rows are long.
-    negative_beam : int, default 10
-        With exact leaves: how many leaves each row is a negative example for.
+    negative_beam : int or None, default None
+        With exact leaves: how many leaves each row is a negative example for. None takes a quarter of them, but at
+        least 10 and at most 30.
     loss : "squared_hinge" or "logistic", default "squared_hinge"
     cost : float, default 1.0
         How much the losses count against ‖w‖².
@@ -70,17 +71,18 @@ class LabelTree(XMCClassifier):
         A classifier is done when no projected gradient of its dual problem is larger than this.
     max_passes : int, default 20
         Rows are visited at most so often, on average.
-    bias : float, default 1.0
-        Value of the constant feature; 0 for none.
-    prune_below : float, default 0.1
-        Weights of smaller size are dropped from the model.
+    bias : float, default 0.5
+        Value of the constant feature; 0 for none. Larger values slow training down on rows of unit length.
+    prune_below : float or None, default None
+        Weights of smaller size are dropped from the model; None means 0.1, and 0.05 with exact leaves.
     weight_type : "float32" or "int8", default "float32"
         int8 keeps one byte per weight, scaled by edge.
     positive_weights : None, "propensity" or "unbiased", default None
         Weigh the positives of each label by 1/p, or by 2/p - 1; p is the label's propensity, with `propensity_a` and
         `propensity_b` (default 0.55 and 1.5).
-    beam_width : int, default 10
-        How many nodes per level a prediction follows; as wide as the level, it is exact.
+    beam_width : int or None, default None
+        How many nodes per level a prediction follows; as wide as the level, it is exact. None means 10, and with exact
+        leaves the same as for `negative_beam`.
     link_power : int in 1 to 3, default 3
         The probability of an edge with margin m is exp(-max(0, 1 - m)^link_power); the logistic loss has its own.
     path_weight : float or None, default None
@@ -112,20 +114,20 @@ class LabelTree(XMCClassifier):
     max_depth: Annotated[int | None, Int(1, 1000), Nothing()] = None
     label_vectors: Annotated[str, Choice("mean", "propensity")] = "mean"
     leaves: Annotated[str, Choice("path", "exact"), OneOf("path", "exact")] = "path"
-    negative_beam: Annotated[int, Int(1, 2**31 - 1)] = 10
+    negative_beam: Annotated[int | None, Int(1, 2**31 - 1), Nothing()] = None
     loss: Annotated[str, Choice("squared_hinge", "logistic"), OneOf("squared_hinge", "logistic")] = "squared_hinge"
     cost: Annotated[float, Real(0, above=True), Between(0.1, 20.0, log=True)] = 1.0
     tolerance: Annotated[float, Real(0, above=True)] = 0.1
     max_passes: Annotated[int, Int(1, 1_000_000)] = 20
-    bias: Annotated[float, Real(0)] = 1.0
-    prune_below: Annotated[float, Real(0)] = 0.1
+    bias: Annotated[float, Real(0)] = 0.5
+    prune_below: Annotated[float | None, Real(0), Nothing()] = None
     weight_type: Annotated[str, Choice("float32", "int8")] = "float32"
     positive_weights: Annotated[
         str | None, Choice("propensity", "unbiased"), Nothing(), OneOf(None, "propensity", "unbiased")
     ] = None
     propensity_a: Annotated[float, Real(0, 100)] = 0.55
     propensity_b: Annotated[float, Real(0, above=True)] = 1.5
-    beam_width: Annotated[int, Int(1, 2**31 - 1)] = 10
+    beam_width: Annotated[int | None, Int(1, 2**31 - 1), Nothing()] = None
     link_power: Annotated[int, Int(1, 3)] = 3
     path_weight: Annotated[float | None, Real(0), Nothing()] = None
 
@@ -249,9 +251,7 @@ class LabelTree(XMCClassifier):
         if self.label_vectors == "propensity":
             inverse = self._inverse_propensities(np.diff(columns[0]), X.shape[0])
             row_weights = np.asarray(Y @ inverse / np.maximum(np.diff(Y.indptr), 1), dtype=np.float32)
-        indptr, indices, values = _core.label_vectors(
-            native_rows(X), *columns, row_weights, run.n_jobs, run.control
-        )
+        indptr, indices, values = _core.label_vectors(native_rows(X), *columns, row_weights, run.n_jobs, run.control)
         vectors = csr_from_parts(values, indices, indptr, (Y.shape[1], X.shape[1]))
         return shapes.keep_used(vectors, np.diff(columns[0]) > 0)
 
@@ -270,7 +270,7 @@ class LabelTree(XMCClassifier):
         indptr, row_ids = _core.route_label_tree(
             native_rows(X),
             above.native,
-            int(self.negative_beam),
+            _wide_beam(len(leaves) // int(self.n_trees)) if self.negative_beam is None else int(self.negative_beam),
             self._link_power,
             1.0,
             run.n_jobs,
@@ -291,7 +291,7 @@ class LabelTree(XMCClassifier):
             "tolerance": float(self.tolerance),
             "max_passes": int(self.max_passes),
             "bias": float(self.bias),
-            "prune_below": float(self.prune_below),
+            "prune_below": self._prune_below,
             "weight_type": self.weight_type,
             "seed": int(self.random_state),
         }
@@ -324,6 +324,17 @@ class LabelTree(XMCClassifier):
         return 0 if self.loss == "logistic" else int(self.link_power)
 
     @property
+    def _prune_below(self) -> float:
+        if self.prune_below is not None:
+            return float(self.prune_below)
+        return 0.1 if self.leaves == "path" else 0.05
+
+    def _beam_width(self, forest: LabelForest) -> int:
+        if self.beam_width is not None:
+            return int(self.beam_width)
+        return 10 if self.leaves == "path" else _wide_beam(forest.n_leaves // len(forest.tree_roots))
+
+    @property
     def _path_weight(self) -> float:
         if self.path_weight is not None:
             return float(self.path_weight)
@@ -335,7 +346,7 @@ class LabelTree(XMCClassifier):
             native_rows(X),
             fitted.state.native,
             fitted.facts.n_labels,
-            int(self.beam_width),
+            self._beam_width(fitted.state),
             self._link_power,
             1.0,
             self._path_weight,
@@ -357,6 +368,11 @@ def _with(params: dict[str, Any], **defaults: Any) -> dict[str, Any]:
 
 def _sparse(X: Matrix) -> sp.csr_array:
     return canonical_csr(sp.csr_array(X)) if isinstance(X, np.ndarray) else X
+
+
+def _wide_beam(n_leaves: int) -> int:
+    """Return how many leaves exact labels are trained near and proposed from."""
+    return min(max(n_leaves // 4, 10), 30)
 
 
 def _upper_and_leaves(shape: Shape) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

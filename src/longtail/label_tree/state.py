@@ -52,6 +52,11 @@ class LabelForest(State):
         return len(self.scales) > 0
 
     @cached_property
+    def n_leaves(self) -> int:
+        """Nodes whose children are labels only."""
+        return int((np.maximum.reduceat(self.child_ids, self.child_indptr[:-1]) < 0).sum())
+
+    @cached_property
     def native(self) -> _core.LabelForest:
         """The arrays as native functions read them."""
         is_int8 = self.is_int8
