@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from longtail import _core
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted, State
-from longtail._matrices import Matrix, canonical_csr, csr_from_parts, native_rows
+from longtail._matrices import Matrix, canonical_csr, checked_labels, csr_from_parts, native_rows
 from longtail._progress import Progress
 from longtail._ranges import Between, OneOf
 from longtail._rules import Choice, Int, Nothing, Real
@@ -22,7 +22,7 @@ from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.execution import Executor, Run, Shard
 from longtail.execution.plan import fingerprint
-from longtail.label_tree import shapes, training
+from longtail.label_tree import growing, shapes, training
 from longtail.label_tree.paths import path_contributions
 from longtail.label_tree.shapes import Shape
 from longtail.label_tree.state import LabelForest
@@ -74,7 +74,7 @@ class LabelTree(XMCClassifier):
     bias : float, default 0.5
         Value of the constant feature; 0 for none. Larger values slow training down on rows of unit length.
     prune_below : float or None, default None
-        Weights of smaller size are dropped from the model; None means 0.1, and 0.05 with exact leaves.
+        Weights of smaller size are dropped from the model; None means 0.1, and 0.02 with exact leaves.
     weight_type : "float32" or "int8", default "float32"
         int8 keeps one byte per weight, scaled by edge.
     positive_weights : None, "propensity" or "unbiased", default None
@@ -87,7 +87,7 @@ class LabelTree(XMCClassifier):
         The probability of an edge with margin m is exp(-max(0, 1 - m)^link_power); the logistic loss has its own.
     path_weight : float or None, default None
         The score of a label is the probability of its own edge times that of the path above it to this power; None
-        means 1, and 0.5 with exact leaves.
+        means 1, and 0.25 with exact leaves.
     n_jobs : int or None, default None
         Threads; None means all that may be used.
     random_state : int, default 0
@@ -192,6 +192,81 @@ class LabelTree(XMCClassifier):
             hierarchy=hierarchy,
         )
 
+    def add_labels(self, X: Any, Y_new: Any, *, progress: Progress = None) -> Self:
+        """Train new labels and put them behind the old ones, which stay as they are.
+
+        In each tree a new label joins the leaf that the tree routes most of its rows to, and is trained against the
+        rows that the tree routes there. The edges above it stay as they are: after many new labels, fit again.
+
+        Parameters
+        ----------
+        X : CSR matrix or array (n_rows, n_features)
+            Rows to train on: those of the new labels, and others as negative examples.
+        Y_new : CSR matrix or 0/1 array (n_rows, n_new_labels)
+            The new labels get the ids n_labels_, n_labels_ + 1, …
+        """
+        fitted = self._whole()
+        facts = fitted.facts
+        if facts.classes is not None:
+            raise ValueError(
+                "LabelTree: add_labels needs a model that was fitted on a label matrix, not on 1-D classes"
+            )
+        rows = _sparse(self._prepared(facts, X))
+        labels = checked_labels("LabelTree", Y_new, rows.shape[0])
+        if labels.classes is not None:
+            raise ValueError("LabelTree: Y_new must be a 0/1 matrix with one column per new label")
+        columns = training.label_columns(labels.Y)
+        forest = fitted.state
+        with Run("LabelTree", resolve_n_jobs(self.n_jobs), progress=progress) as run:
+            for tree in range(len(forest.tree_roots)):
+                forest = self._with_new_labels(forest, tree, rows, columns, facts.n_labels, run)
+        counts = np.concatenate([facts.label_counts, np.diff(columns[0])])
+        self._fitted = Fitted(replace(facts, n_labels=len(counts), label_counts=counts), forest)
+        return self
+
+    def _with_new_labels(
+        self, forest: LabelForest, tree: int, X: sp.csr_array, columns: training.Columns, first_id: int, run: Run
+    ) -> LabelForest:
+        routes = self._routes(forest, X, 1, run)
+        leaves = growing.choose_leaves(forest, tree, routes, columns)
+        node_ids = np.unique(leaves[leaves >= 0]).astype(np.int32)
+        if not len(node_ids):
+            return forest
+        new_labels = [np.flatnonzero(leaves == node) for node in node_ids]
+        # One small tree per leaf, whose children are its new labels.
+        shape = Shape(
+            np.zeros(1, np.int32),
+            np.concatenate([[0], np.cumsum([len(ids) for ids in new_labels])]).astype(np.int64),
+            ~np.concatenate(new_labels).astype(np.int32),
+        )
+        indptr, row_ids = self._routes(forest, X, self._beam_width(forest), run)
+        near = [row_ids[indptr[node] : indptr[node + 1]] for node in node_ids]
+        arrays: dict[str, NDArray[Any]] = {
+            **training.row_arrays(X),
+            "y_indptr": columns[0],
+            "y_row_ids": columns[1],
+            "child_indptr": shape.child_indptr,
+            "child_ids": shape.child_ids,
+            "node_ids": np.arange(len(node_ids), dtype=np.int32),
+            "block_borders": np.array([0, len(node_ids)], dtype=np.int64),
+            "extra_indptr": np.concatenate([[0], np.cumsum([len(part) for part in near])]).astype(np.int64),
+            "extra_rows": np.concatenate(near),
+        }
+        if (weights := self._positive_weights(np.diff(columns[0]), X.shape[0])) is not None:
+            arrays["positive_weights"] = weights
+        params = self._training_params(X.shape[1]) | {"weight_type": "int8" if forest.is_int8 else "float32"}
+        shard = training.train_block(arrays, params, 0, run.control)
+        return growing.with_new_edges(forest, node_ids, [ids + first_id for ids in new_labels], shard)
+
+    def _routes(
+        self, forest: LabelForest, X: sp.csr_array, width: int, run: Run
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return the rows whose beam visits each node over labels."""
+        indptr, row_ids = _core.route_label_tree(
+            native_rows(X), forest.native, width, self._link_power, 1.0, run.n_jobs, run.control
+        )
+        return indptr, row_ids
+
     def _fit(
         self,
         X: Matrix,
@@ -267,15 +342,9 @@ class LabelTree(XMCClassifier):
         """Return for each leaf the rows whose beam visits it."""
         copies = [dict(shard) for shard in shards]  # join_nodes empties them
         above = training.join_nodes(shape, copies, upper, int8=self.weight_type == "int8")
-        indptr, row_ids = _core.route_label_tree(
-            native_rows(X),
-            above.native,
-            _wide_beam(len(leaves) // int(self.n_trees)) if self.negative_beam is None else int(self.negative_beam),
-            self._link_power,
-            1.0,
-            run.n_jobs,
-            run.control,
-        )
+        n_leaves = len(leaves) // int(self.n_trees)
+        width = _wide_beam(n_leaves) if self.negative_beam is None else int(self.negative_beam)
+        indptr, row_ids = self._routes(above, X, width, run)
         is_leaf = np.zeros(shape.n_nodes, dtype=bool)
         is_leaf[leaves] = True
         sizes = np.diff(indptr)
@@ -327,7 +396,7 @@ class LabelTree(XMCClassifier):
     def _prune_below(self) -> float:
         if self.prune_below is not None:
             return float(self.prune_below)
-        return 0.1 if self.leaves == "path" else 0.05
+        return 0.1 if self.leaves == "path" else 0.02
 
     def _beam_width(self, forest: LabelForest) -> int:
         if self.beam_width is not None:
@@ -338,7 +407,7 @@ class LabelTree(XMCClassifier):
     def _path_weight(self) -> float:
         if self.path_weight is not None:
             return float(self.path_weight)
-        return 1.0 if self.leaves == "path" else 0.5
+        return 1.0 if self.leaves == "path" else 0.25
 
     def _top_k(self, fitted: Fitted[LabelForest], X: Matrix, top_k: int) -> TopK:
         X = _sparse(X)
