@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from longtail import _core
+from longtail import _core, _rules
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted, State
@@ -23,6 +23,7 @@ from longtail._topk import TopK
 from longtail.execution import Executor, Run, Shard
 from longtail.execution.plan import fingerprint
 from longtail.label_tree import growing, shapes, training
+from longtail.label_tree.estimate import Estimate, probe
 from longtail.label_tree.paths import path_contributions
 from longtail.label_tree.shapes import Shape
 from longtail.label_tree.state import LabelForest
@@ -223,6 +224,13 @@ class LabelTree(XMCClassifier):
         counts = np.concatenate([facts.label_counts, np.diff(columns[0])])
         self._fitted = Fitted(replace(facts, n_labels=len(counts), label_counts=counts), forest)
         return self
+
+    def estimate(self, X: Any, Y: Any) -> Estimate:
+        """Estimate what ``fit(X, Y)`` will take, from a fit on a few labels: seconds, peak memory and model size."""
+        _rules.check_params("LabelTree", self.get_params(deep=False), self._rules)
+        rows, _ = self._training_rows(X)
+        Y = checked_labels("LabelTree", Y, rows.shape[0]).Y
+        return probe(self, _sparse(rows), Y, resolve_n_jobs(self.n_jobs))
 
     def _with_new_labels(
         self, forest: LabelForest, tree: int, X: sp.csr_array, columns: training.Columns, first_id: int, run: Run
