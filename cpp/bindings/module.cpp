@@ -10,6 +10,7 @@ void bind_decisions(nanobind::module_& m);
 void bind_vectorizer(nanobind::module_& m);
 void bind_gbdt(nanobind::module_& m);
 void bind_fastxml(nanobind::module_& m);
+void bind_label_tree(nanobind::module_& m);
 }  // namespace longtail::bindings
 
 #define LONGTAIL_NB_MODULE(name, variable) NB_MODULE(name, variable)
@@ -27,4 +28,5 @@ LONGTAIL_NB_MODULE(LONGTAIL_MODULE, m) {
     longtail::bindings::bind_vectorizer(m);
     longtail::bindings::bind_gbdt(m);
     longtail::bindings::bind_fastxml(m);
+    longtail::bindings::bind_label_tree(m);
 }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from longtail.execution import RayExecutor, Stopped, TaskLost
     from longtail.fastxml import FastXML, PfastreXML, PfastXML
     from longtail.gbdt import GBDTSparse
+    from longtail.label_tree import LabelTree
     from longtail.saving import describe, load, save
     from longtail.scorers import scorers
     from longtail.tagging import Explanation, Tag, Tagger, TextVectorizer
@@ -30,6 +31,7 @@ _HOMES = {
     "Explanation": "longtail.tagging",
     "GBDTSparse": "longtail.gbdt",
     "LEML": "longtail.baselines",
+    "LabelTree": "longtail.label_tree",
     "FastXML": "longtail.fastxml",
     "PfastXML": "longtail.fastxml",
     "PfastreXML": "longtail.fastxml",
@@ -61,6 +63,7 @@ __all__ = [
     "Explanation",
     "FastXML",
     "GBDTSparse",
+    "LabelTree",
     "PfastXML",
     "PfastreXML",
     "Popularity",

@@ -348,4 +348,42 @@ def solve_l1_logistic(x: Rows, signed_costs: Annotated[NDArray[numpy.float32], d
     Minimise |w|_1 + sum |a_i| log(1 + exp(-sign(a_i) w.x_i)); weights (bias last) and minimum.
     """
 
+def label_vectors(x: Rows, y_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], y_row_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], row_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int, control: Control) -> tuple:
+    """
+    The unit vector along the sum of each label's unit rows, as CSR arrays.
+    """
+
+def grow_label_tree(vectors: Rows, label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], clustering: str, fan_out: int, max_leaf: int, max_depth: int, seed: int, n_threads: int, control: Control) -> tuple:
+    """
+    Cluster labels into a tree: (child_indptr, child_ids); a label is ~label_id.
+    """
+
+class LabelTreeConfig:
+    """
+    How the edges of a label tree are trained; see cpp/label_tree/train_nodes.hpp.
+    """
+
+    def __init__(self, *, loss: str, cost: float, tolerance: float, max_passes: int, bias: float, prune_below: float) -> None: ...
+
+def train_label_tree(x: Rows, y_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], y_row_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], positive_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, child_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], child_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], node_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], extra_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, extra_row_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, config: LabelTreeConfig, seed: int, n_threads: int, control: Control) -> dict:
+    """Train the edges of some nodes; the arrays of cpp/label_tree/tree.hpp."""
+
+class LabelForest:
+    """The arrays of a fitted LabelTree; see cpp/label_tree/tree.hpp."""
+
+    def __init__(self, roots: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], child_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], child_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], feature_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], feature_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], row_begins: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], entry_begins: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], edges: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, codes: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, scales: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, biases: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def check(self, n_features: int, n_labels: int) -> None:
+        """
+        Raise ValueError unless the arrays form trees that prediction can walk safely.
+        """
+
+def predict_label_tree(x: Rows, forest: LabelForest, n_labels: int, beam_width: int, power: int, slope: float, path_weight: float, top_k: int, n_threads: int, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]:
+    """Beam search: (label_ids, scores), each (n_rows, top_k)."""
+
+def route_label_tree(x: Rows, forest: LabelForest, beam_width: int, power: int, slope: float, n_threads: int, control: Control) -> tuple:
+    """
+    The rows whose beam visits each node over labels: (indptr over nodes, row_ids).
+    """
+
 isa: str

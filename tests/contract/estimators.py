@@ -11,6 +11,7 @@ ESTIMATORS: dict[str, Callable[[], XMCClassifier]] = {
     "DiSMEC": lambda: lt.DiSMEC(n_jobs=1),
     "GBDTSparse": lambda: lt.GBDTSparse(n_trees=20, min_leaf_size=2, l2=1.0, shrinkage=0.5, n_components=8, n_jobs=1),
     "LEML": lambda: lt.LEML(n_components=5, l2=0.1, n_jobs=1),
+    "LabelTree": lambda: lt.LabelTree(max_leaf_size=4, fan_out=4, n_jobs=1),
     "FastXML": lambda: lt.FastXML(n_trees=5, n_jobs=1),
     "PfastXML": lambda: lt.PfastXML(n_trees=5, n_jobs=1),
     "PfastreXML": lambda: lt.PfastreXML(n_trees=5, n_jobs=1),

@@ -6,6 +6,7 @@ import contextlib
 import os
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -73,13 +74,18 @@ class Run:
 
     # ---- independent tasks ------------------------------------------------------------------------------------
 
-    def map(self, plan: Plan) -> list[Shard]:
+    def map(self, plan: Plan, *, within: str = "") -> list[Shard]:
         """Run every task of the plan, or load it from the checkpoint; return the shards in task order.
 
-        Shards of a checkpoint are mapped files: copy what a model keeps.
+        A fit of several plans names a subdirectory of its checkpoint for each, `within`, and holds the checkpoint
+        itself meanwhile (`hold`). Shards of a checkpoint are mapped files: copy what a model keeps.
         """
-        with self._open_checkpoint(plan) as checkpoint:
+        with self._open_checkpoint(plan.fingerprint, within) as checkpoint:
             return self._map(plan, checkpoint)
+
+    def hold(self, fingerprint: Callable[[], dict[str, str]]) -> contextlib.AbstractContextManager[Checkpoint | None]:
+        """Claim the checkpoint, if there is one, for a fit of several plans with this fingerprint."""
+        return self._open_checkpoint(fingerprint)
 
     def _map(self, plan: Plan, checkpoint: Checkpoint | None) -> list[Shard]:
         shards: dict[int, Shard] = {}
@@ -136,7 +142,7 @@ class Run:
         With ``plan.keep_last`` only the last shard is returned. Shards of a checkpoint are mapped files: copy what a
         model keeps.
         """
-        with self._open_checkpoint(plan) as checkpoint, _cancelled_is_interrupt():
+        with self._open_checkpoint(plan.fingerprint) as checkpoint, _cancelled_is_interrupt():
             loop = StepLoop(plan, stepper, checkpoint, self.control)
             self._work_beside(loop.run, lambda: self._report(plan.unit, loop.n_done, plan.n_steps))
         self._report(plan.unit, plan.n_steps, plan.n_steps)
@@ -182,10 +188,12 @@ class Run:
 
     # ---- shared parts -----------------------------------------------------------------------------------------
 
-    def _open_checkpoint(self, plan: Plan | StepPlan) -> contextlib.AbstractContextManager[Checkpoint | None]:
+    def _open_checkpoint(
+        self, fingerprint: Callable[[], dict[str, str]], within: str = ""
+    ) -> contextlib.AbstractContextManager[Checkpoint | None]:
         if self.checkpoint_path is None:
             return contextlib.nullcontext()
-        return Checkpoint(self.checkpoint_path, self.owner, plan.fingerprint())
+        return Checkpoint(Path(self.checkpoint_path) / within, self.owner, fingerprint())
 
     def _work_beside(self, work: Callable[[], None], tick: Callable[[], None]) -> None:
         """Run `work` in a thread while this one calls `tick` and listens for Ctrl-C."""

@@ -27,6 +27,7 @@ HOMES: dict[str, Home] = {
     "DiSMEC": Home("longtail.dismec", "estimator"),
     "GBDTSparse": Home("longtail.gbdt", "estimator"),
     "LEML": Home("longtail.baselines", "estimator"),
+    "LabelTree": Home("longtail.label_tree", "estimator"),
     "FastXML": Home("longtail.fastxml", "estimator"),
     "PfastXML": Home("longtail.fastxml", "estimator"),
     "PfastreXML": Home("longtail.fastxml", "estimator"),
