@@ -202,7 +202,7 @@ def test_added_labels_need_a_label_matrix() -> None:
 def test_an_interrupted_fit_continues_from_every_stage(tmp_path: Path) -> None:
     X, Y = topic_data()
     whole = small(leaves="exact").fit(X, Y, checkpoint=tmp_path / "run")
-    assert {path.name for path in (tmp_path / "run").iterdir()} == {"plan.json", "shapes", "nodes", "leaves"}
+    assert {path.name for path in (tmp_path / "run").iterdir()} >= {"plan.json", "shapes", "nodes", "leaves"}
     again = small(leaves="exact").fit(X, Y, checkpoint=tmp_path / "run")
     for name, array in whole._fitted_arrays().items():
         np.testing.assert_array_equal(array, again._fitted_arrays()[name])

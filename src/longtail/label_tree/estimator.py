@@ -20,8 +20,7 @@ from longtail._ranges import Between, OneOf
 from longtail._rules import Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
-from longtail.execution import Executor, Run, Shard
-from longtail.execution.plan import fingerprint
+from longtail.execution import Executor, Run, Shard, StepPlan
 from longtail.label_tree import growing, shapes, training
 from longtail.label_tree.estimate import Estimate, probe
 from longtail.label_tree.paths import path_contributions
@@ -291,20 +290,27 @@ class LabelTree(XMCClassifier):
         if (weights := self._positive_weights(np.diff(columns[0]), X.shape[0])) is not None:
             arrays["positive_weights"] = weights
         params = self._training_params(X.shape[1])
-        if run.checkpoint_path is not None:  # the stages below own its subdirectories
-            run.open_checkpoint(fingerprint("LabelTree", arrays, params | self._shape_params(0)))
-        shape = self._shape(X, Y, columns, run, given_vectors, hierarchy)
+        everything = StepPlan(
+            owner="LabelTree", unit="stages", arrays=arrays, params=params | self._shape_params(0), n_steps=3
+        )
+        with run.hold(everything.fingerprint):  # each stage works in a directory of its own
+            shape = self._shape(X, Y, columns, run, given_vectors, hierarchy)
+            return self._train(X, arrays, shape, params, run)
+
+    def _train(
+        self, X: sp.csr_array, arrays: dict[str, NDArray[Any]], shape: Shape, params: dict[str, Any], run: Run
+    ) -> LabelForest:
+        is_int8 = self.weight_type == "int8"
         if self.leaves == "path":
             node_ids = np.arange(shape.n_nodes, dtype=np.int32)
             shards = training.train_nodes("LabelTree", run, arrays, shape, node_ids, params, "nodes")
-        else:
-            upper, leaves = _upper_and_leaves(shape)
-            node_ids = np.concatenate([upper, leaves])
-            shards = training.train_nodes("LabelTree", run, arrays, shape, upper, params, "nodes")
-            if len(upper):
-                arrays |= self._negatives(X, shape, shards, upper, leaves, run)
-            shards = shards + training.train_nodes("LabelTree", run, arrays, shape, leaves, params, "leaves")
-        return training.join_nodes(shape, shards, node_ids, int8=self.weight_type == "int8")
+            return training.join_nodes(shape, shards, node_ids, int8=is_int8)
+        upper, leaves = _upper_and_leaves(shape)
+        shards = training.train_nodes("LabelTree", run, arrays, shape, upper, params, "nodes")
+        if len(upper):
+            arrays = arrays | self._negatives(X, shape, shards, upper, leaves, run)
+        shards = shards + training.train_nodes("LabelTree", run, arrays, shape, leaves, params, "leaves")
+        return training.join_nodes(shape, shards, np.concatenate([upper, leaves]), int8=is_int8)
 
     def _shape(
         self,
