@@ -18,6 +18,10 @@
 namespace longtail::bindings {
 namespace {
 
+using ArraysDict = nb::typed<nb::dict, nb::str, nb::object>;
+using CsrTuple = nb::typed<nb::tuple, NumpyArray<std::int64_t>, NumpyArray<std::int32_t>, NumpyArray<float>>;
+using IdsTuple = nb::typed<nb::tuple, NumpyArray<std::int64_t>, NumpyArray<std::int32_t>>;
+
 using Longs = Array1<std::int64_t>;
 using Ints = Array1<std::int32_t>;
 using Floats = Array1<float>;
@@ -57,8 +61,8 @@ void bind_shapes(nb::module_& m) {
                 out = label_tree::mean_rows(x, as_labels(x.n_rows, y_indptr, y_row_ids), optional_span(row_weights),
                                             n_threads, control);
             }
-            return nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.indices)),
-                                  to_numpy(std::move(out.values)));
+            return CsrTuple(nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.indices)),
+                                           to_numpy(std::move(out.values))));
         },
         nb::arg("x"), nb::arg("y_indptr"),
         nb::arg("y_row_ids"), nb::arg("row_weights").none(), nb::arg("n_threads"), nb::arg("control"),
@@ -78,7 +82,7 @@ void bind_shapes(nb::module_& m) {
                 const CsrView vectors = sparse(rows);
                 out = label_tree::grow_shape(vectors, as_span(label_ids), config, seed, n_threads, control);
             }
-            return nb::make_tuple(to_numpy(std::move(out.child_indptr)), to_numpy(std::move(out.child_ids)));
+            return IdsTuple(nb::make_tuple(to_numpy(std::move(out.child_indptr)), to_numpy(std::move(out.child_ids))));
         },
         nb::arg("vectors"), nb::arg("label_ids"),
         nb::arg("clustering"), nb::arg("fan_out"), nb::arg("max_leaf"), nb::arg("max_depth"), nb::arg("seed"),
@@ -116,7 +120,7 @@ void bind_training(nb::module_& m) {
                 const label_tree::ShapeView shape{as_span(child_indptr), as_span(child_ids)};
                 result = label_tree::train_nodes(data, shape, as_span(node_ids), config, seed, n_threads, control);
             }
-            nb::dict out;
+            ArraysDict out;
             out["feature_indptr"] = to_numpy(std::move(result.feature_indptr));
             out["feature_ids"] = to_numpy(std::move(result.feature_ids));
             out["row_begins"] = to_numpy(std::move(result.row_begins));
@@ -199,7 +203,7 @@ void bind_prediction(nb::module_& m) {
                 const CsrView x = sparse(rows);
                 out = label_tree::route_rows(x, forest.view, {beam_width, {power, slope}, 1.0F}, n_threads, control);
             }
-            return nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.row_ids)));
+            return IdsTuple(nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.row_ids))));
         },
         nb::arg("x"), nb::arg("forest"),
         nb::arg("beam_width"), nb::arg("power"), nb::arg("slope"), nb::arg("n_threads"), nb::arg("control"),

@@ -155,7 +155,7 @@ class Tfidf:
     def __init__(self, bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_words: int) -> None: ...
 
     def transform(self, texts: list[str], analyzer: TextAnalyzer, tf: NDArray[numpy.float32], idf: NDArray[numpy.float32], unit_rows: bool, n_threads: int, control: Control) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32]]:
-        """Return indptr, indices and values of one CSR row a text."""
+        """Return indptr, indices and values of one CSR row per text."""
 
 class Booster:
     """A boosting run of GBDT-SPARSE over one training set."""
@@ -348,12 +348,12 @@ def solve_l1_logistic(x: Rows, signed_costs: Annotated[NDArray[numpy.float32], d
     Minimise |w|_1 + sum |a_i| log(1 + exp(-sign(a_i) w.x_i)); weights (bias last) and minimum.
     """
 
-def label_vectors(x: Rows, y_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], y_row_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], row_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int, control: Control) -> tuple:
+def label_vectors(x: Rows, y_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], y_row_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], row_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int, control: Control) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32]]:
     """
     The unit vector along the sum of each label's unit rows, as CSR arrays.
     """
 
-def grow_label_tree(vectors: Rows, label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], clustering: str, fan_out: int, max_leaf: int, max_depth: int, seed: int, n_threads: int, control: Control) -> tuple:
+def grow_label_tree(vectors: Rows, label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], clustering: str, fan_out: int, max_leaf: int, max_depth: int, seed: int, n_threads: int, control: Control) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32]]:
     """
     Cluster labels into a tree: (child_indptr, child_ids); a label is ~label_id.
     """
@@ -365,7 +365,7 @@ class LabelTreeConfig:
 
     def __init__(self, *, loss: str, cost: float, tolerance: float, max_passes: int, bias: float, prune_below: float) -> None: ...
 
-def train_label_tree(x: Rows, y_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], y_row_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], positive_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, child_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], child_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], node_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], extra_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, extra_row_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, config: LabelTreeConfig, seed: int, n_threads: int, control: Control) -> dict:
+def train_label_tree(x: Rows, y_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], y_row_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], positive_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, child_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], child_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], node_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], extra_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, extra_row_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, config: LabelTreeConfig, seed: int, n_threads: int, control: Control) -> dict[str, object]:
     """Train the edges of some nodes; the arrays of cpp/label_tree/tree.hpp."""
 
 class LabelForest:
@@ -381,7 +381,7 @@ class LabelForest:
 def predict_label_tree(x: Rows, forest: LabelForest, n_labels: int, beam_width: int, power: int, slope: float, path_weight: float, top_k: int, n_threads: int, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]:
     """Beam search: (label_ids, scores), each (n_rows, top_k)."""
 
-def route_label_tree(x: Rows, forest: LabelForest, beam_width: int, power: int, slope: float, n_threads: int, control: Control) -> tuple:
+def route_label_tree(x: Rows, forest: LabelForest, beam_width: int, power: int, slope: float, n_threads: int, control: Control) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32]]:
     """
     The rows whose beam visits each node over labels: (indptr over nodes, row_ids).
     """

@@ -70,5 +70,6 @@ def probe(model: LabelTree, X: sp.csr_array, Y: sp.csr_array, n_jobs: int) -> Es
 
 
 def _work(X: sp.csr_array, Y: sp.csr_array, n_labels: int) -> float:
-    words = X.nnz / max(1, X.shape[0])
-    return max(1.0, Y.nnz * (words + 1.0) * (1.0 + math.log(max(n_labels, 1) / 100 + 1, 64)))
+    words = float(X.nnz) / max(1, X.shape[0])
+    depth = 1.0 + math.log(max(n_labels, 1) / 100 + 1, 64)
+    return float(max(1.0, Y.nnz * (words + 1.0) * depth))

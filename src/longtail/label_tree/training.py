@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -73,7 +73,7 @@ def train_block(arrays: Arrays, params: Params, task_id: int, control: _core.Con
         borders = arrays["extra_indptr"][first : last + 1]
         extra_rows = arrays["extra_rows"][borders[0] : borders[-1]]
         extra_indptr = borders - borders[0]
-    shard: Shard = _core.train_label_tree(
+    shard = _core.train_label_tree(
         _core.Rows(int(_number(params, "n_features")), arrays["x_indptr"], arrays["x_indices"], arrays["x_values"]),
         arrays["y_indptr"],
         arrays["y_row_ids"],
@@ -100,7 +100,7 @@ def train_block(arrays: Arrays, params: Params, task_id: int, control: _core.Con
     if params["weight_type"] == "int8":
         n_children = np.diff(arrays["child_indptr"])[arrays["node_ids"][first:last]]
         shard = _rounded(shard, n_children)
-    return shard
+    return cast(Shard, shard)
 
 
 def node_work(shape: Shape, counts: NDArray[np.int64]) -> NDArray[np.float64]:
