@@ -73,7 +73,7 @@ def train_block(arrays: Arrays, params: Params, task_id: int, control: _core.Con
         borders = arrays["extra_indptr"][first : last + 1]
         extra_rows = arrays["extra_rows"][borders[0] : borders[-1]]
         extra_indptr = borders - borders[0]
-    shard = _core.train_label_tree(
+    trained = _core.train_label_tree(
         _core.Rows(int(_number(params, "n_features")), arrays["x_indptr"], arrays["x_indices"], arrays["x_values"]),
         arrays["y_indptr"],
         arrays["y_row_ids"],
@@ -95,12 +95,13 @@ def train_block(arrays: Arrays, params: Params, task_id: int, control: _core.Con
         1,
         control,
     )
+    shard = cast(Shard, trained)
     if not (np.isfinite(shard["biases"]).all() and np.isfinite(shard["weights"]).all()):
         raise ValueError("LabelTree: the weights overflowed float32; scale X down, or set unit_rows=True")
     if params["weight_type"] == "int8":
         n_children = np.diff(arrays["child_indptr"])[arrays["node_ids"][first:last]]
         shard = _rounded(shard, n_children)
-    return cast(Shard, shard)
+    return shard
 
 
 def node_work(shape: Shape, counts: NDArray[np.int64]) -> NDArray[np.float64]:
