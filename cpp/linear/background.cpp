@@ -164,7 +164,25 @@ private:
 
 }  // namespace
 
-Background solve_background(const SparseRows& rows, const OvaConfig& config, double tolerance, Control& control) {
+Background::Background(std::span<const double> flat)
+    : weights(flat.begin(), flat.end() - 4),
+      shift(flat[flat.size() - 4]),
+      pull(flat[flat.size() - 3]),
+      residual_norm(flat[flat.size() - 2]),
+      largest(flat[flat.size() - 1]) {}
+
+std::vector<double> Background::flattened() && {
+    std::vector<double> out = std::move(weights);
+    out.insert(out.end(), {shift, pull, residual_norm, largest});
+    return out;
+}
+
+Background solve_background(const SparseRows& rows, const OvaMoments& moments, const OvaConfig& config,
+                            Control& control) {
+    constexpr double kShare = 0.1;
+    double square = 0.0;  // of the mean row: ‖∇L(0)‖ is 2·cost·n times its length
+    for (const float value : moments.mean) square += static_cast<double>(value) * value;
+    const double tolerance = kShare * 2.0 * config.cost * config.tolerance * std::sqrt(square);
     return BackgroundSolver(rows, config, control).solve(tolerance);
 }
 

@@ -6,6 +6,7 @@
 // but their sum over all rows holds the bias where it is.
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/control.hpp"
@@ -21,6 +22,10 @@ struct Background {
     double residual_norm = 0.0;    // ‖∇‖ that is left
     double largest = 0.0;          // max |v|
 
+    Background() = default;
+    explicit Background(std::span<const double> flat);
+    std::vector<double> flattened() &&;  // v, then the four numbers
+
     double gap(const SparseRows& rows, std::int64_t row) const {
         double sum = shift;
         rows.for_each(row, [&](std::int32_t feature, float value) { sum += weights[feature] * value; });
@@ -28,7 +33,8 @@ struct Background {
     }
 };
 
-// Solve to a gradient norm of at most `tolerance`.
-Background solve_background(const SparseRows& rows, const OvaConfig& config, double tolerance, Control& control);
+// Solve as exactly as labels need it: to a tenth of the gradient norm at which a label with one positive is finished.
+Background solve_background(const SparseRows& rows, const OvaMoments& moments, const OvaConfig& config,
+                            Control& control);
 
 }  // namespace longtail::linear

@@ -31,6 +31,8 @@ public:
     // place of t, is at most `tolerance`; false when that fails.
     bool descend(double tolerance, int max_steps, bool keeps_history, LabelRecord& record);
 
+    void refresh() { set_gradient(); }  // after `point` was changed from outside
+
     double gradient_square() const { return gradient_square_; }  // at `point`; t is left out with a background
     double fixed_square() const { return fixed_square_; }        // the same over the words that are not free
     const std::vector<double>& gradient() const { return gradient_; }

@@ -16,6 +16,7 @@ constexpr int kMaxSwitches = 3;          // from one description of the far rows
 constexpr int kMaxBalances = 20;
 constexpr double kWordShare = 0.3;       // of the tolerance, for the problem over the positives' words
 constexpr double kNearShare = 0.6;       // for the free words of the near rows
+constexpr double kBalanceShare = 0.1;    // the same where the scale of the background is balanced against them
 constexpr double kFixedShare = 0.4;      // what is left when the largest entries of the others become free
 
 using Clock = std::chrono::steady_clock;
@@ -38,16 +39,16 @@ Postings::Postings(const SparseRows& rows)
 }
 
 PostingsTrainer::PostingsTrainer(const SparseRows& rows, const OvaLabels& labels, const OvaMoments& moments,
-                                 const OvaStart& start, const OvaConfig& config, const Background& background,
-                                 LabelSink& sink, Control& control)
+                                 const OvaStart& start, const OvaConfig& config, LabelSink& sink, Control& control)
     : rows_(rows),
       labels_(labels),
       config_(config),
-      background_(background),
       sink_(sink),
       control_(control),
       starter_(rows, labels, moments, start, config),
       postings_(rows),
+      background_(moments.background.empty() ? solve_background(rows, moments, config, control)
+                                             : Background(moments.background)),
       slots_(static_cast<std::size_t>(rows.n_rows()), -1),
       numbers_(static_cast<std::size_t>(rows.n_features()), -1) {
     row_gaps_.reserve(slots_.size());
@@ -90,34 +91,41 @@ bool PostingsTrainer::train_label(std::int64_t label) {
     start_words(positives);
     if (!solve_words()) return false;
     gather_near();
-    for (int stage = 0, switches = 0; stage < kMaxStages; ++stage) {
+    n_switches_ = 0;
+    for (int stage = 0; stage < kMaxStages; ++stage) {
         control_.throw_if_stopped();
         if (record_.iterations >= config_.max_iterations || !solve_near()) return false;
         const bool has_background = near_.config.has_background;
-        if (!has_background && near_.point.back() > 0.0) {
-            if (++switches > kMaxSwitches) return false;
-            set_far_rows(true);
-            gather_near();
-            continue;
+        const bool is_lifted = !has_background && near_.point.back() > 0.0;  // far rows are above their margin
+        if (is_lifted) {
+            near_.point.back() = 0.0;
+            core_.point.back() = 0.0;
+            near_.refresh();
         }
-        if (gather_violators()) continue;
+        if (!is_lifted && gather_violators()) continue;
         const double bias_part = has_background ? config_.bias * bias_entry() : 0.0;  // else part of the gradient
-        if (has_background && near_.point.back() == 0.0 && bias_part > kWordShare * start_.tolerance) {
-            // The rows here hold the bias weight after all; but only if they still do with all their words.
-            if (free_words()) continue;
-            set_far_rows(false);
-            gather_near();
-            continue;
-        }
         const double known = near_.gradient_square() + near_.fixed_square() + bias_part * bias_part;
         const double rest = has_background ? near_.point.back() * background_.residual_norm : 0.0;
         const double norm = std::sqrt(known) + rest;
-        if (norm <= start_.tolerance) {
+        if (norm <= start_.tolerance && !(is_lifted && gather_violators())) {
             record_.seconds = std::chrono::duration<double>(Clock::now() - begin_time).count();
             hand_over(label, norm);
             return true;
         }
-        if (!free_words()) return false;
+        if (is_lifted) {
+            if (++n_switches_ > kMaxSwitches) return false;
+            set_far_rows(true);
+            gather_near();
+            continue;
+        }
+        if (has_background && near_.point.back() == 0.0 && bias_part > kWordShare * start_.tolerance) {
+            // The rows here hold the bias weight after all; but only if they still do with more of their words.
+            if (free_words(0.1)) continue;
+            set_far_rows(false);
+            gather_near();
+            continue;
+        }
+        if (!free_words(kFixedShare)) return false;
     }
     return false;
 }
@@ -229,8 +237,12 @@ double PostingsTrainer::bias_entry() const {
 // Solve over the near rows; with a background also find the scale at which the bias weight rests. The rows here hardly
 // see it, so that a few turns suffice.
 bool PostingsTrainer::solve_near() {
-    const double tolerance = kNearShare * start_.tolerance;
+    const bool is_delicate = near_.config.has_background || n_switches_ > 0;
+    const double tolerance = (is_delicate ? kBalanceShare : kNearShare) * start_.tolerance;
     const int max_steps = config_.max_iterations;
+    double pull = background_.pull;
+    double last_t = 0.0;
+    double last_entry = 0.0;
     for (int turn = 0; turn < kMaxBalances; ++turn) {
         if (!near_.descend(tolerance, max_steps, config_.keep_history, record_)) return false;
         std::copy(near_.point.begin(), near_.point.begin() + n_core_, core_.point.begin());
@@ -238,8 +250,13 @@ bool PostingsTrainer::solve_near() {
         if (!near_.config.has_background) return true;
         const double entry = bias_entry();
         if (std::abs(entry) * config_.bias <= kWordShare * start_.tolerance) return true;
-        if (near_.point.back() == 0.0 && entry > 0.0) return true;
-        near_.point.back() = std::max(0.0, near_.point.back() - entry / background_.pull);
+        const double t = near_.point.back();
+        if (t == 0.0 && entry > 0.0) return true;
+        if (turn > 0 && t != last_t)  // the secant; rows that came here no longer pull as in the background
+            pull = std::clamp((entry - last_entry) / (t - last_t), 0.1 * background_.pull, 2.0 * background_.pull);
+        last_t = t;
+        last_entry = entry;
+        near_.point.back() = std::max(0.0, t - entry / pull);
     }
     return false;
 }
@@ -305,9 +322,10 @@ void PostingsTrainer::add_near(std::int32_t row, float offset) {
     near_.begins.push_back(static_cast<std::int64_t>(near_.words.size()));
 }
 
-// Free the words with the largest entries of the gradient; false when there are none. The far rows with such a word
+// Free the words with the largest entries of the gradient until the others' norm is `share` of the tolerance; false
+// when it is already. The far rows with such a word
 // that hold the background come here: they no longer follow it.
-bool PostingsTrainer::free_words() {
+bool PostingsTrainer::free_words(double share) {
     std::vector<std::int32_t> fixed;
     for (std::size_t i = 0; i < words_.size(); ++i)
         if (!near_.is_free[i]) fixed.push_back(static_cast<std::int32_t>(i));
@@ -318,7 +336,7 @@ bool PostingsTrainer::free_words() {
         return left > right || (left == right && a < b);
     });
     double square = near_.fixed_square();
-    const double goal = kFixedShare * kFixedShare * start_.tolerance * start_.tolerance;
+    const double goal = share * share * start_.tolerance * start_.tolerance;
     std::size_t n_freed = 0;
     for (; n_freed < fixed.size() && square > goal; ++n_freed) {
         near_.is_free[fixed[n_freed]] = 1;

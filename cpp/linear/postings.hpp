@@ -40,7 +40,7 @@ struct Postings {
 class PostingsTrainer {
 public:
     PostingsTrainer(const SparseRows& rows, const OvaLabels& labels, const OvaMoments& moments, const OvaStart& start,
-                    const OvaConfig& config, const Background& background, LabelSink& sink, Control& control);
+                    const OvaConfig& config, LabelSink& sink, Control& control);
 
     // Whether this way of training knows the configuration and suits the rows.
     static bool suits(const SparseRows& rows, const OvaConfig& config);
@@ -59,7 +59,7 @@ private:
     bool gather_above(double floor, bool with_background);
     bool gather_violators();
     void add_near(std::int32_t row, float offset);
-    bool free_words();
+    bool free_words(double share);
     double bias_entry() const;
     void hand_over(std::int64_t label, double gradient_norm);
     void forget_label();
@@ -67,11 +67,11 @@ private:
     const SparseRows& rows_;
     const OvaLabels& labels_;
     const OvaConfig& config_;
-    const Background& background_;
     LabelSink& sink_;
     Control& control_;
     Starter<SparseRows> starter_;
     Postings postings_;
+    Background background_;
 
     std::vector<std::int32_t> slots_;   // of each row of X among the label's rows, or -1
     std::vector<std::int32_t> numbers_;  // of each feature among the label's words, or -1
@@ -81,6 +81,7 @@ private:
     std::vector<char> is_near_;          // by slot
     std::vector<std::int32_t> words_;    // features by number; the positives' come first
     std::int64_t n_core_ = 0;            // so many are the positives'
+    int n_switches_ = 0;                 // from a shift to the background
     LabelStart start_;
     WordProblem core_;
     NearRows near_;

@@ -1,7 +1,6 @@
 #include "linear/train_ova.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "linear/newton_lanes.hpp"
@@ -20,19 +19,6 @@ void sort_by_positives(std::vector<std::int32_t>& label_ids, const OvaLabels& la
     });
 }
 
-// A label with one positive has the smallest tolerance: 2·cost·ε₀ times the length of the mean row, bias included.
-std::vector<std::int32_t> train_by_postings(const SparseRows& rows, const OvaLabels& labels, const OvaMoments& moments,
-                                            const OvaStart& start, const OvaConfig& config,
-                                            std::span<const std::int32_t> label_ids, LabelSink& sink,
-                                            Control& control) {
-    constexpr double kBackgroundShare = 0.1;
-    double square = 0.0;
-    for (const float value : moments.mean) square += static_cast<double>(value) * value;
-    const double tolerance = kBackgroundShare * 2.0 * config.cost * config.tolerance * std::sqrt(square);
-    const Background background = solve_background(rows, config, tolerance, control);
-    return PostingsTrainer(rows, labels, moments, start, config, background, sink, control).train(label_ids);
-}
-
 template <class Rows>
 void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& moments, const OvaStart& start,
                   const OvaConfig& config, std::vector<std::int32_t> label_ids, LabelSink& sink, Control& control) {
@@ -43,7 +29,7 @@ void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& m
     }
     if constexpr (Rows::kSparse)
         if (start.kind != StartKind::zero && PostingsTrainer::suits(rows, config))
-            label_ids = train_by_postings(rows, labels, moments, start, config, label_ids, sink, control);
+            label_ids = PostingsTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
     if (config.working_sets && start.kind != StartKind::zero && !label_ids.empty())
         label_ids =
             WorkingSetTrainer<Rows>(rows, labels, moments, start, config, sink, control).train(label_ids);
