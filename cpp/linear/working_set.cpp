@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace longtail::linear {
 
@@ -24,6 +25,7 @@ constexpr std::int64_t kRefusedShareWide = 2;  // as long as their vectors, a ca
 constexpr std::int64_t kWideFeatures = 2400;   // second-level cache; else only where most rows are active
 constexpr std::size_t kStartCandidates = 8192;
 constexpr std::size_t kMinCandidates = 512;   // besides the working set's own: many more than join it in a round
+constexpr std::int64_t kExactCandidates = 512;  // as many violators are looked at exactly for the statistics
 constexpr double kUnitRoundoff = 6e-8;        // of float32
 constexpr std::size_t kCachedBytes = 1U << 20;  // rounded weights up to this size stay in the second-level cache
 constexpr int kFetchAhead = 24;
@@ -405,9 +407,20 @@ void WorkingSetTrainer<Rows>::record_iteration(Lane& lane, float step_size) {
     };
     for (std::int64_t i = 0; i < lane.problem.size(); ++i)
         add(lane.problem.row_ids[i], lane.problem.signs[i], lane.problem.costs[i]);
-    for (const Candidate& candidate : lane.candidates)
-        if (!std::binary_search(lane.sorted_rows.begin(), lane.sorted_rows.end(), candidate.row_id))
+    // Far from the solution thousands of rows violate: their margins are then taken from the pass, without the bound on
+    // its rounding, which makes the objective right to about 1e-4.
+    const bool is_exact = std::ssize(lane.candidates) <= kExactCandidates;
+    for (const Candidate& candidate : lane.candidates) {
+        if (candidate.margin <= -1.0F) continue;  // at most: the row is idle
+        if (std::binary_search(lane.sorted_rows.begin(), lane.sorted_rows.end(), candidate.row_id)) continue;
+        if (is_exact) {
             add(candidate.row_id, -1.0, config_.cost);
+            continue;
+        }
+        const double gap = 1.0 + candidate.margin - lane.rounding * row_norms_[candidate.row_id];
+        objective += gap > 0.0 ? config_.cost * gap * gap : 0.0;
+        n_active += gap > 0.0 ? 1 : 0;
+    }
     if (lane.at_start) lane.record.first_objective = objective;
     lane.record.history.push_back({objective, n_active, step_size});
     lane.record.seconds -= seconds_since(begin_time);
