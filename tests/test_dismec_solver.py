@@ -105,6 +105,44 @@ def test_real_labels_end_within_the_rule_of_liblinear(name, request):
         assert twin.objective(w) <= liblinear + 0.5 * gradient**2 + 1e-4
 
 
+def short_rows(seed: int, n_rows: int = 1500, n_features: int = 300, n_labels: int = 40):
+    """Rows of one to five words of very different frequencies; labels of one to eight rows that share a word."""
+    random = np.random.default_rng(seed)
+    words = [np.unique((n_features * random.random(random.integers(1, 6)) ** 3).astype(int)) for _ in range(n_rows)]
+    X = sp.csr_array(
+        (np.ones(sum(map(len, words)), np.float32), np.concatenate(words), np.cumsum([0, *map(len, words)])),
+        shape=(n_rows, n_features),
+    )
+    Y = np.zeros((n_rows, n_labels), dtype=np.int8)
+    for label in range(n_labels):
+        Y[random.choice(n_rows, 1 + label % 8, replace=False), label] = 1
+    return lt.datasets.unit_rows(X), sp.csr_array(Y)
+
+
+@pytest.mark.parametrize("cost", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("bias", [0.5, 1.0])
+def test_labels_of_short_rows_reach_the_twins_objective_and_the_stopping_rule(cost, bias):
+    X, Y = short_rows(12)
+    model = lt.DiSMEC(cost=cost, bias=bias, prune_below=0.0, n_jobs=1).fit(X, Y)
+    assert model.n_unconverged_ == 0
+    for label in range(Y.shape[1]):
+        twin = Problem(X, Y[:, [label]].toarray().ravel() > 0, cost=cost, bias=bias)
+        w = weights_of(model, label)
+        gradient = np.linalg.norm(twin.gradient(w))
+        assert gradient <= twin.tolerance() * (1 + 1e-3) + 1e-4
+        if label % 10 == 3:
+            assert twin.objective(w) <= twin.objective(twin.solve()) + 0.5 * gradient**2 + 1e-4
+
+
+def test_a_label_of_short_rows_does_not_see_the_others():
+    X, Y = short_rows(13)
+    together = lt.DiSMEC(n_jobs=2).fit(X, Y)
+    for label in (0, 21, 39):
+        alone = lt.DiSMEC(n_jobs=1).fit(X, sp.csr_array(Y[:, [label]]))
+        for part, expected in zip(alone.label_weights(0), together.label_weights(label), strict=True):
+            np.testing.assert_array_equal(part, expected)
+
+
 def test_a_label_does_not_see_which_others_share_its_passes():
     X, Y = random_problem(6, n_rows=400, n_labels=70)
     together = lt.DiSMEC(n_jobs=1).fit(X, Y)

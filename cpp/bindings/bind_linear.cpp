@@ -13,6 +13,7 @@
 #include "bindings/arrays.hpp"
 #include "linear/predict_ova.hpp"
 #include "linear/problem.hpp"
+#include "linear/postings.hpp"
 #include "linear/train_ova.hpp"
 
 namespace longtail::bindings {
@@ -103,10 +104,30 @@ void bind_training(nb::module_& m) {
             nb::arg("cg_rule"), nb::arg("cg_tolerance"), nb::arg("train_empty") = false,
             nb::arg("keep_history") = false);
     m.def(
+        "ova_background",
+        [](const LinearRows& rows, const Array1<float>& mean, const OvaConfig& config,
+           Control& control) -> std::optional<nb::object> {
+            const auto* sparse = std::get_if<SparseRows>(&rows.rows);
+            std::vector<double> flat;
+            {
+                const nb::gil_scoped_release no_gil;
+                if (sparse == nullptr || !linear::PostingsTrainer::suits(*sparse, config)) sparse = nullptr;
+                if (sparse != nullptr)
+                    flat = linear::solve_background(*sparse, {as_span(mean), {}, {}}, config, control).flattened();
+            }
+            if (sparse == nullptr) return std::nullopt;
+            return nb::cast(to_numpy(std::move(flat)));
+        },
+        nb::arg("rows"), nb::arg("mean"), nb::arg("config"), nb::arg("control"),
+        nb::sig("def ova_background(rows: LinearRows, mean: NDArray[numpy.float32], config: OvaConfig, "
+                "control: Control) -> NDArray[numpy.float64] | None"),
+        "Solve what all labels of a set of short rows share (cpp/linear/background.hpp); None for other rows.");
+    m.def(
         "train_ova",
         [](const LinearRows& rows, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& row_ids,
            const std::optional<Array1<float>>& positive_weights, const Array1<float>& mean,
-           const Array1<float>& mean_margins, const OvaConfig& config, const std::string& start_kind,
+           const Array1<float>& mean_margins, const std::optional<Array1<double>>& background,
+           const OvaConfig& config, const std::string& start_kind,
            double positive_margin, double negative_margin, double bias_weight,
            const std::optional<Array1<float>>& shared, const std::optional<Array1<float>>& shared_margins,
            const std::optional<Array1<std::int64_t>>& own_indptr,
@@ -123,7 +144,7 @@ void bind_training(nb::module_& m) {
             start.shared_margins = optional_span(shared_margins);
             start.own_biases = optional_span(own_biases);
             start.parents = optional_span(parents);
-            const linear::OvaMoments moments{as_span(mean), as_span(mean_margins)};
+            const linear::OvaMoments moments{as_span(mean), as_span(mean_margins), optional_span(background)};
             {
                 const nb::gil_scoped_release no_gil;
                 std::visit(
@@ -140,13 +161,13 @@ void bind_training(nb::module_& m) {
             return as_dict(std::move(result));
         },
         nb::arg("rows"), nb::arg("indptr"), nb::arg("row_ids"), nb::arg("positive_weights").none(), nb::arg("mean"),
-        nb::arg("mean_margins"), nb::arg("config"), nb::arg("start"), nb::arg("positive_margin"),
+        nb::arg("mean_margins"), nb::arg("background").none(), nb::arg("config"), nb::arg("start"), nb::arg("positive_margin"),
         nb::arg("negative_margin"), nb::arg("bias_weight"), nb::arg("shared").none(), nb::arg("shared_margins").none(),
         nb::arg("own_indptr").none(), nb::arg("own_feature_ids").none(), nb::arg("own_weights").none(),
         nb::arg("own_biases").none(), nb::arg("parents").none(), nb::arg("control"),
         nb::sig("def train_ova(rows: LinearRows, indptr: NDArray[numpy.int64], row_ids: NDArray[numpy.int32], "
                 "positive_weights: NDArray[numpy.float32] | None, mean: NDArray[numpy.float32], "
-                "mean_margins: NDArray[numpy.float32], config: OvaConfig, start: str, positive_margin: float, "
+                "mean_margins: NDArray[numpy.float32], background: NDArray[numpy.float64] | None, config: OvaConfig, start: str, positive_margin: float, "
                 "negative_margin: float, bias_weight: float, shared: NDArray[numpy.float32] | None, "
                 "shared_margins: NDArray[numpy.float32] | None, own_indptr: NDArray[numpy.int64] | None, "
                 "own_feature_ids: NDArray[numpy.int32] | None, own_weights: NDArray[numpy.float32] | None, "

@@ -39,6 +39,7 @@ struct OvaConfig {
 struct OvaMoments {
     std::span<const float> mean;
     std::span<const float> mean_margins;
+    std::span<const double> background;  // flattened, see background.hpp; empty: solved when it is needed
 };
 
 // Where each label begins: w₀ = a·(sum of its positives) + b·shared + its own weights, where the kind fixes a and b.

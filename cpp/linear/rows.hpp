@@ -3,6 +3,7 @@
 // Sparse and dense rows behind one set of names, so that each solver is written once. The constant bias feature is
 // not part of a row: solvers keep its weight apart.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/views.hpp"
@@ -144,10 +145,18 @@ public:
     }
 
     // out[2p], out[2p + 1] += row · weights for the 32 labels of each pair of blocks p < kPairs, whose weights are
-    // rounded to bfloat16; weights[feature * kStride + p].
-    template <int kPairs, int kStride>
+    // rounded to bfloat16; weights[feature * kStride + p]. With kAhead, for weights that do not fit the second-level
+    // cache, those of the entries so many places further are fetched on the way: rows that follow one another in
+    // memory are meant to be visited in that order.
+    template <int kPairs, int kStride, int kAhead = 0>
     void rounded_dots(std::int64_t row, const RoundedPairs* weights, Lanes* out) const {
         const std::int32_t* indices = view_.indices.data();
+        if constexpr (kAhead > 0) {
+            const std::int64_t last = n_stored();
+            for (std::int64_t at = view_.indptr[row] + kAhead; at < std::min(view_.indptr[row + 1] + kAhead, last); ++at)
+                for (int pair = 0; pair < kPairs; ++pair)
+                    __builtin_prefetch(weights + static_cast<std::int64_t>(indices[at]) * kStride + pair);
+        }
         const float* values = view_.values.data();
         const std::int64_t end = view_.indptr[row + 1];
         std::int64_t i = view_.indptr[row];
@@ -235,7 +244,7 @@ public:
             for (int block = 0; block < kBlocks; ++block) even[block] += values[i] * weights[i * kStride + block];
         for (int block = 0; block < kBlocks; ++block) out[block] = even[block] + odd[block];
     }
-    template <int kPairs, int kStride>
+    template <int kPairs, int kStride, int kAhead = 0>
     void rounded_dots(std::int64_t row, const RoundedPairs* weights, Lanes* out) const {
         const float* values = view_.values.data() + row * view_.n_cols;
         Lanes sums[2 * kPairs];

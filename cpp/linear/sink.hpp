@@ -48,6 +48,18 @@ public:
         records_[label] = std::move(record);
     }
 
+    // The same from pairs (feature, weight), features increasing; `bias` is already multiplied by the bias feature.
+    void put(std::int64_t label, const std::vector<std::pair<std::int32_t, float>>& weights, float bias,
+             LabelRecord record) {
+        for (const auto& [feature, weight] : weights) {
+            if (!keeps(weight)) continue;
+            feature_ids_[label].push_back(feature);
+            weights_[label].push_back(weight);
+        }
+        biases_[label] = bias;
+        records_[label] = std::move(record);
+    }
+
     // The pruned weights of a finished label, which its children in a tree begin with.
     const std::vector<std::int32_t>& feature_ids(std::int64_t label) const { return feature_ids_[label]; }
     const std::vector<float>& weights(std::int64_t label) const { return weights_[label]; }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "linear/newton_lanes.hpp"
+#include "linear/postings.hpp"
 #include "linear/working_set.hpp"
 
 namespace longtail::linear {
@@ -26,7 +27,10 @@ void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& m
         NewtonTrainer<Rows, Logistic>(rows, labels, moments, start, config, sink, control).train(label_ids);
         return;
     }
-    if (config.working_sets && start.kind != StartKind::zero)
+    if constexpr (Rows::kSparse)
+        if (start.kind != StartKind::zero && PostingsTrainer::suits(rows, config))
+            label_ids = PostingsTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
+    if (config.working_sets && start.kind != StartKind::zero && !label_ids.empty())
         label_ids =
             WorkingSetTrainer<Rows>(rows, labels, moments, start, config, sink, control).train(label_ids);
     if (!label_ids.empty())

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace longtail::linear {
 
@@ -24,10 +25,23 @@ constexpr std::int64_t kRefusedShareWide = 2;  // as long as their vectors, a ca
 constexpr std::int64_t kWideFeatures = 2400;   // second-level cache; else only where most rows are active
 constexpr std::size_t kStartCandidates = 8192;
 constexpr std::size_t kMinCandidates = 512;   // besides the working set's own: many more than join it in a round
+constexpr std::int64_t kExactCandidates = 512;  // as many violators are looked at exactly for the statistics
 constexpr double kUnitRoundoff = 6e-8;        // of float32
+constexpr std::size_t kCachedBytes = 1U << 20;  // rounded weights up to this size stay in the second-level cache
+constexpr int kFetchAhead = 24;
 constexpr float kNever = std::numeric_limits<float>::infinity();
 
 using Clock = std::chrono::steady_clock;
+// The first multiple of kLanes from `at` on, itself a multiple, where the next sixteen entries are not all zero.
+std::int64_t skip_zeros(const float* values, std::int64_t at, std::int64_t n) {
+    for (; at + kLanes <= n; at += kLanes) {
+        Lanes entries;
+        load(entries, values + at);
+        if ((bits_greater(entries, Lanes{}) | bits_greater(Lanes{}, entries)) != 0) break;
+    }
+    return at;
+}
+
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 }  // namespace
@@ -142,14 +156,15 @@ void WorkingSetTrainer<Rows>::scan() {
         lane.truncated = false;
         is_used[at / kPairWidth] = is_used[at / kPairWidth] || lane.label >= 0;
     }
+    const bool is_large = rounded_.size() * sizeof(RoundedPairs) > kCachedBytes;
     if (is_used[0] && is_used[1])
-        scan_rows<kPairs>(0);
+        is_large ? scan_rows<kPairs, kFetchAhead>(0) : scan_rows<kPairs, 0>(0);
     else
-        scan_rows<1>(is_used[0] ? 0 : 1);
+        is_large ? scan_rows<1, kFetchAhead>(is_used[0] ? 0 : 1) : scan_rows<1, 0>(is_used[0] ? 0 : 1);
 }
 
 template <class Rows>
-template <int kUsedPairs>
+template <int kUsedPairs, int kAhead>
 void WorkingSetTrainer<Rows>::scan_rows(int first_pair) {
     constexpr int kUsedBlocks = 2 * kUsedPairs;
     const int first_block = 2 * first_pair;
@@ -164,7 +179,7 @@ void WorkingSetTrainer<Rows>::scan_rows(int first_pair) {
         for (int block = 0; block < kUsedBlocks; ++block)
             margins[block] = biases_[first_block + block] + shared * shared_scales_[first_block + block] +
                              row_norms_[row] * roundings_[first_block + block];
-        rows_.template rounded_dots<kUsedPairs, kPairs>(row, rounded_.data() + first_pair, margins);
+        rows_.template rounded_dots<kUsedPairs, kPairs, kAhead>(row, rounded_.data() + first_pair, margins);
         for (int block = 0; block < kUsedBlocks; ++block) {
             std::uint32_t above = bits_greater(margins[block], floors_[first_block + block]);
             for (; above != 0; above &= above - 1) {
@@ -392,9 +407,20 @@ void WorkingSetTrainer<Rows>::record_iteration(Lane& lane, float step_size) {
     };
     for (std::int64_t i = 0; i < lane.problem.size(); ++i)
         add(lane.problem.row_ids[i], lane.problem.signs[i], lane.problem.costs[i]);
-    for (const Candidate& candidate : lane.candidates)
-        if (!std::binary_search(lane.sorted_rows.begin(), lane.sorted_rows.end(), candidate.row_id))
+    // Far from the solution thousands of rows violate: their margins are then taken from the pass, without the bound on
+    // its rounding, which makes the objective right to about 1e-4.
+    const bool is_exact = std::ssize(lane.candidates) <= kExactCandidates;
+    for (const Candidate& candidate : lane.candidates) {
+        if (candidate.margin <= -1.0F) continue;  // at most: the row is idle
+        if (std::binary_search(lane.sorted_rows.begin(), lane.sorted_rows.end(), candidate.row_id)) continue;
+        if (is_exact) {
             add(candidate.row_id, -1.0, config_.cost);
+            continue;
+        }
+        const double gap = 1.0 + candidate.margin - lane.rounding * row_norms_[candidate.row_id];
+        objective += gap > 0.0 ? config_.cost * gap * gap : 0.0;
+        n_active += gap > 0.0 ? 1 : 0;
+    }
     if (lane.at_start) lane.record.first_objective = objective;
     lane.record.history.push_back({objective, n_active, step_size});
     lane.record.seconds -= seconds_since(begin_time);
@@ -408,6 +434,9 @@ void WorkingSetTrainer<Rows>::write_lane(Lane& lane, int at) {
     double error = 0.0;
     double square = 0.0;
     for (std::int64_t feature = 0; feature < rows_.n_features(); ++feature) {
+        if (feature % kLanes == 0)  // sets of many features have few weights: skip sixteen zeros at a time
+            feature = skip_zeros(lane.weights.data(), feature, rows_.n_features());
+        if (feature >= rows_.n_features()) break;
         const float weight = lane.weights[feature];
         if (weight == 0.0F) continue;
         const double lost = static_cast<double>(weight) - rounded(feature, at).set(at % kPairWidth, weight);

@@ -76,7 +76,7 @@ private:
 
     bool begin(Lane& lane, int at, std::int64_t label);
     void scan();
-    template <int kUsedPairs>
+    template <int kUsedPairs, int kAhead>
     void scan_rows(int first_pair);
     void report(int at, std::int32_t row, float margin);
     Outcome advance(Lane& lane, int at);

@@ -6,6 +6,7 @@
 
 #include "base/control.hpp"
 #include "base/random.hpp"
+#include "linear/background.hpp"
 #include "linear/gram.hpp"
 #include "linear/losses.hpp"
 #include "linear/predict_ova.hpp"
@@ -203,6 +204,94 @@ TEST_CASE("the mean-separating start meets its two conditions, also in the degen
     CHECK(orthogonal.v == doctest::Approx((0.9 * -2.0 + 0.1) / 3.0));
 }
 
+// Rows of one to five words with values above zero, a few of the words in many rows.
+Csr short_rows(std::int64_t n_rows, std::int32_t n_cols, std::uint64_t seed) {
+    Random random(seed, 0);
+    Csr out;
+    out.n_cols = n_cols;
+    for (std::int64_t row = 0; row < n_rows; ++row) {
+        std::vector<std::int32_t> words;
+        const int size = 1 + static_cast<int>(5.0 * random.uniform());
+        for (int i = 0; i < size; ++i) {
+            const double place = random.uniform();
+            words.push_back(static_cast<std::int32_t>(place * place * place * n_cols));
+        }
+        std::sort(words.begin(), words.end());
+        words.erase(std::unique(words.begin(), words.end()), words.end());
+        for (const std::int32_t word : words) {
+            out.indices.push_back(word);
+            out.values.push_back(static_cast<float>(1.0 / std::sqrt(static_cast<double>(words.size()))));
+        }
+        out.indptr.push_back(static_cast<std::int64_t>(out.indices.size()));
+    }
+    return out;
+}
+
+// ‖∇L(w)‖ over all rows in float64.
+double naive_gradient_norm(const Csr& csr, const std::vector<char>& is_positive, const std::vector<double>& w,
+                           double cost) {
+    std::vector<double> gradient = w;
+    for (std::int64_t row = 0; row < std::ssize(is_positive); ++row) {
+        const std::vector<double> x = densify(csr, row, 1.0);
+        const double sign = is_positive[row] ? 1.0 : -1.0;
+        const double gap = 1.0 - sign * naive_dot(x, w);
+        if (gap <= 0.0) continue;
+        for (std::size_t f = 0; f < x.size(); ++f) gradient[f] -= 2.0 * cost * sign * gap * x[f];
+    }
+    return std::sqrt(naive_dot(gradient, gradient));
+}
+
+TEST_CASE("labels of short rows obey the stopping rule over all rows") {
+    for (const double cost : {0.1, 1.0, 10.0}) {
+        const Csr csr = short_rows(600, 150, 7);
+        const SparseRows rows(csr.view());
+        OvaConfig config;
+        config.cost = cost;
+        config.prune_below = 0.0F;
+        std::vector<std::int64_t> indptr{0};
+        std::vector<std::int32_t> row_ids;
+        for (std::int32_t label = 0; label < 24; ++label) {
+            for (std::int32_t row = label; row < 600; row += 600 / (1 + label % 7)) row_ids.push_back(row);
+            indptr.push_back(static_cast<std::int64_t>(row_ids.size()));
+        }
+        const std::vector<float> mean = mean_row(rows, 1.0F);
+        const std::vector<float> margins = row_margins(rows, mean, 1.0F);
+        const OvaLabels labels{{24, 600, indptr, row_ids}, {}};
+        Control control;
+        const OvaResult result = train_ova(rows, labels, OvaMoments{mean, margins, {}}, {}, config, control);
+        for (std::int64_t label = 0; label < 24; ++label) {
+            std::vector<char> is_positive(600, 0);
+            for (std::int64_t i = indptr[label]; i < indptr[label + 1]; ++i) is_positive[row_ids[i]] = 1;
+            std::vector<double> w(151, 0.0);
+            const double zero = naive_gradient_norm(csr, is_positive, w, cost);
+            for (std::int64_t i = result.indptr[label]; i < result.indptr[label + 1]; ++i)
+                w[result.feature_ids[i]] = result.weights[i];
+            w[150] = result.biases[label];
+            const double n_positives = static_cast<double>(indptr[label + 1] - indptr[label]);
+            // Weights are rounded to float32 when they are handed over.
+            CHECK(naive_gradient_norm(csr, is_positive, w, cost) <= 0.01 * n_positives / 600.0 * zero * 1.01 + 1e-4);
+            CHECK(result.statistics.converged[label] == 1);
+        }
+    }
+}
+
+TEST_CASE("the background is the minimum for a label without positives") {
+    const Csr csr = short_rows(500, 80, 8);
+    const SparseRows rows(csr.view());
+    const std::vector<float> mean = mean_row(rows, 1.0F);
+    Control control;
+    Background found = solve_background(rows, OvaMoments{mean, {}, {}}, {}, control);
+    std::vector<double> w = found.weights;
+    w.push_back(found.shift - 1.0);
+    CHECK(naive_gradient_norm(csr, std::vector<char>(500, 0), w, 1.0) ==
+          doctest::Approx(found.residual_norm).epsilon(1e-6));
+    CHECK(found.residual_norm <= 0.002 * 2.0);
+    const double pull = found.pull;
+    const Background again{std::move(found).flattened()};
+    CHECK(again.weights.size() == 80);
+    CHECK(again.pull == pull);
+}
+
 TEST_CASE("training stops when it is told to") {
     const Csr csr = random_rows(50, 20, 0.3, 6);
     const std::vector<std::int64_t> indptr{0, 2};
@@ -213,7 +302,7 @@ TEST_CASE("training stops when it is told to") {
     Control control;
     control.cancel();
     const OvaLabels labels{{1, 50, indptr, row_ids}, {}};
-    const OvaMoments moments{mean, margins};
+    const OvaMoments moments{mean, margins, {}};
     CHECK_THROWS_AS(train_ova(rows, labels, moments, {}, {}, control), Cancelled);
 }
 

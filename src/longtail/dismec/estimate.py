@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail import _core
-from longtail.dismec.training import train_label_range
+from longtail.dismec.training import train_label_range, with_background
 from longtail.execution import Arrays
 
 _LABELS_PER_STRATUM = 24
@@ -20,6 +20,7 @@ _LABELS_UNDER_WAY = 64
 _SCRATCH_BYTES_PER_FEATURE = 770
 _MAX_GRAM_ROWS = 900  # of one matrix, with room to grow
 _SCRATCH_BYTES = 4 << 20
+_WIDE_FEATURES = 2400  # kWideFeatures of cpp/linear/working_set.cpp
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Estimate:
 def probe(arrays: Arrays, params: dict[str, Any], n_jobs: int, *, int8: bool) -> Estimate:
     """Train some labels of each frequency (1, 2-3, 4-7, … positives) and scale up."""
     begin = time.perf_counter()
+    arrays = with_background(arrays, params, _core.Control())
+    background_seconds = time.perf_counter() - begin  # once, whatever n_jobs is
     counts = np.diff(arrays["y_indptr"])
     strata = np.floor(np.log2(np.maximum(counts, 1))).astype(int)
     cpu_seconds, n_weights = 0.0, 0.0
@@ -64,17 +67,20 @@ def probe(arrays: Arrays, params: dict[str, Any], n_jobs: int, *, int8: bool) ->
     model_bytes = int(n_weights * weight_bytes) + 8 * (n_features + 1) + 20 * len(counts)
     n_rows = len(arrays["mean_margins"])
     has_gram = "x_dense" not in arrays and params["regularize_bias"]  # else sets of any size are solved by rows
-    # Labels with more than a row in eight active are soon trained by other means.
-    gram_bytes = _LABELS_UNDER_WAY * 4 * min(n_rows // 7, _MAX_GRAM_ROWS) ** 2 if has_gram else 0
+    # Labels with more than a row in eight active are soon trained by other means, unless there are many features.
+    gram_rows = min(n_rows if n_features > _WIDE_FEATURES else n_rows // 7, _MAX_GRAM_ROWS)
+    gram_bytes = _LABELS_UNDER_WAY * 4 * gram_rows**2 if has_gram else 0
     scratch = n_jobs * (_SCRATCH_BYTES_PER_FEATURE * n_features + gram_bytes + _SCRATCH_BYTES)
     if params["loss"] == "logistic" or params["start"] == "zero" or not params["working_sets"]:
         scratch += n_jobs * (3 * 64 * n_rows + 7 * 64 * n_features)
+    if "background" in arrays:  # an inverted index and one label's rows for each thread
+        scratch = n_jobs * (24 * len(arrays["x_values"]) + 48 * n_rows + 64 * n_features)
     label_bytes = arrays["y_indptr"].nbytes + arrays["y_row_ids"].nbytes
     # Shards (8 bytes a weight) and the index made of them are alive together.
     memory_bytes = scratch + int(n_weights * 8) + model_bytes + label_bytes + 8 * (n_rows + n_features)
     return Estimate(
-        seconds=cpu_seconds / n_jobs,
-        cpu_seconds=cpu_seconds,
+        seconds=background_seconds + cpu_seconds / n_jobs,
+        cpu_seconds=background_seconds + cpu_seconds,
         memory_bytes=memory_bytes,
         model_bytes=model_bytes,
         probe_seconds=time.perf_counter() - begin,

@@ -75,8 +75,18 @@ def all_negative_weights(arrays: Arrays, params: Params, control: _core.Control,
     return weights
 
 
+def with_background(arrays: Arrays, params: Params, control: _core.Control) -> Arrays:
+    """Add what all labels of a set of short rows have in common; other rows have no such thing."""
+    if params["start"] == "zero":
+        return arrays
+    rows = linear_rows(arrays, int(_number(params, "n_features")))
+    background = _core.ova_background(rows, arrays["mean"], _config(params), control)
+    return arrays if background is None else dict(arrays) | {"background": background}
+
+
 def make_plan(arrays: Arrays, params: Params, n_labels: int) -> Plan:
     """Cut the labels into ranges that any executor can train."""
+    arrays = with_background(arrays, params, _core.Control())
     return Plan(
         owner="DiSMEC",
         unit="labels",
@@ -112,8 +122,8 @@ def train_label_range(arrays: Arrays, params: Params, task_id: int, control: _co
     return shard
 
 
-def _train(arrays: Arrays, params: Params, columns: Columns, own: Arrays, control: _core.Control) -> Shard:
-    config = _core.OvaConfig(
+def _config(params: Params) -> _core.OvaConfig:
+    return _core.OvaConfig(
         loss=str(params["loss"]),
         cost=_number(params, "cost"),
         tolerance=_number(params, "tolerance"),
@@ -127,13 +137,17 @@ def _train(arrays: Arrays, params: Params, columns: Columns, own: Arrays, contro
         train_empty=bool(params.get("train_empty", False)),
         keep_history=bool(params["keep_statistics"]),
     )
+
+
+def _train(arrays: Arrays, params: Params, columns: Columns, own: Arrays, control: _core.Control) -> Shard:
     return _core.train_ova(
         linear_rows(arrays, int(_number(params, "n_features"))),
         *columns,
         own.get("positive_weights"),
         arrays["mean"],
         arrays["mean_margins"],
-        config,
+        arrays.get("background"),
+        _config(params),
         "own" if "own_indptr" in own else str(params["start"]),
         _number(params, "positive_margin"),
         _number(params, "negative_margin"),
