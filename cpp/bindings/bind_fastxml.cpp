@@ -121,11 +121,6 @@ SolvedL1 solve_all_rows(const FeaturesView& x, std::span<const float> signed_cos
     if (builder.build(rows, padded, false)) {
         Random random(seed, 0);
         solver.solve(builder.columns(), padded, builder.start_gradients(), config, random);
-        while (true) {
-            const double excess = builder.add_violators(rows, solver.residuals(padded));
-            if (excess == 0.0 || !solver.resume(builder.columns(), padded, excess, config, random)) break;
-        }
-        solver.weights.resize(static_cast<std::size_t>(builder.columns().n_columns), 0.0F);
         for (std::int32_t j = 0; j < builder.columns().n_columns; ++j)
             solved.weights[builder.columns().feature_ids[j]] = solver.weights[j];
     }

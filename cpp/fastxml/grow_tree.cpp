@@ -51,7 +51,6 @@ public:
 
 private:
     bool split(std::span<std::int32_t> rows, const ColumnPool::Node& columns, bool is_root);
-    void add_late_features(std::span<const std::int32_t> rows);
     void set_signed_costs(double right_cost, double left_cost);
     void write_split();
     void write_leaf(std::span<const std::int32_t> rows);
@@ -154,7 +153,6 @@ bool Grower::split(std::span<std::int32_t> rows, const ColumnPool::Node& columns
         if (update == 0 && !builder_.build(rows, signed_costs_, config_.n_updates > 1, pooled)) return false;
         solver_.solve(builder_.columns(), signed_costs_, update == 0 ? builder_.start_gradients() : std::span<const float>{},
                       config_.solver, solver_random_);
-        if (config_.n_updates == 1) add_late_features(rows);
         if (is_root)
             tree_.root_objectives.push_back(solver_.objective(signed_costs_) - ranked_.gain(sides_));
         if (update + 1 < config_.n_updates) {
@@ -164,15 +162,6 @@ bool Grower::split(std::span<std::int32_t> rows, const ColumnPool::Node& columns
         }
     }
     return true;
-}
-
-// Solve again with features that were left out of the columns on trust and turn out to matter.
-void Grower::add_late_features(std::span<const std::int32_t> rows) {
-    for (;;) {
-        const double excess = builder_.add_violators(rows, solver_.residuals(signed_costs_));
-        if (excess == 0.0 || !solver_.resume(builder_.columns(), signed_costs_, excess, config_.solver, solver_random_)) break;
-    }
-    solver_.weights.resize(static_cast<std::size_t>(builder_.columns().n_columns), 0.0F);
 }
 
 // Rows with w.x >= 0 move behind the others, both in their old order. Returns the number on the left; 0 when a side is

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "fastxml/logistic.hpp"
 
@@ -12,6 +13,7 @@ constexpr std::int64_t kLanes = NodeColumns::kLanes;
 constexpr float kLargestStep = 10.0F;
 constexpr float kCurvatureFloor = 1e-7F;
 constexpr float kUnknown = -1.0F;  // a curvature that is not needed yet
+constexpr float kEverything = std::numeric_limits<float>::infinity();  // a margin that no column is outside of
 constexpr double kSufficientDecrease = 0.01;
 constexpr double kInnerTightening = 0.25;
 constexpr double kSmallestDecrease = 1e-7;  // less is rounding
@@ -28,74 +30,32 @@ void L1Logistic::solve(const NodeColumns& x, std::span<const float> signed_costs
         weights.assign(n_columns, 0.0F);
         scores.assign(stride, 0.0F);
     }
-    n_newton_ = 0;
-    start_violation_ = -1.0;
-    inner_tolerance_ = 1.0;
-    iterate(x, signed_costs, start_gradients, config, random);
-}
-
-bool L1Logistic::resume(const NodeColumns& x, std::span<const float> signed_costs, double excess, const L1Config& config,
-                        Random& random) {
-    if (excess <= config.tolerance * start_violation_ || n_newton_ >= config.max_newton) return false;
-    weights.resize(static_cast<std::size_t>(x.n_columns), 0.0F);
-    iterate(x, signed_costs, {}, config, random);
-    return true;
-}
-
-void L1Logistic::iterate(const NodeColumns& x, std::span<const float> signed_costs,
-                         std::span<const float> start_gradients, const L1Config& config, Random& random) {
-    const auto n_columns = static_cast<std::size_t>(x.n_columns);
-    const auto stride = static_cast<std::size_t>(x.stride);
     residuals_.resize(stride);
     hessian_.resize(stride);
     moved_.resize(stride);
     gradients_.resize(n_columns);
-    curvatures_.assign(n_columns, kUnknown);
+    curvatures_.resize(n_columns);
     steps_.assign(n_columns, 0.0F);
-    working_.resize(n_columns);
-    for (std::size_t j = 0; j < n_columns; ++j) working_[j] = static_cast<std::int32_t>(j);
-    rest_.clear();
+    start_violation_ = -1.0;
+    inner_tolerance_ = 1.0;
 
-    bool is_stuck = false;  // no step on the working set lowers the objective any more
-    bool last_failed = false;
-    for (bool is_first = true;; is_first = false) {
+    float margin = kEverything;
+    bool has_failed = false;
+    for (std::int32_t model = 0; model < config.max_newton; ++model) {
         refresh_rows(signed_costs);
-        if (is_first && !start_gradients.empty())
+        if (model == 0 && starts_at_zero)
             std::copy(start_gradients.begin(), start_gradients.end(), gradients_.begin());
         else
-            compute_derivatives(x);
-
-        double total = 0.0;
-        float largest = 0.0F;
-        const auto measure = [&](const std::vector<std::int32_t>& columns) {
-            for (const std::int32_t j : columns) {
-                const float v = violation(j);
-                total += v;
-                largest = std::max(largest, v);
-            }
-        };
-        measure(working_);
-        if (start_violation_ < 0.0) start_violation_ = total;
-        if ((total <= config.tolerance * start_violation_ || is_stuck) && !rest_.empty()) {
-            for (const std::int32_t j : rest_) {
-                gradients_[j] = x.dot(j, residuals_.data());
-                curvatures_[j] = kUnknown;
-            }
-            measure(rest_);
-            working_.insert(working_.end(), rest_.begin(), rest_.end());
-            rest_.clear();
-            is_stuck = false;
-        }
-        if (total <= config.tolerance * start_violation_ || n_newton_ == config.max_newton || is_stuck) break;
-        shrink_working_set(largest, x.n_rows);
-        for (const std::int32_t j : working_)
-            if (curvatures_[j] == kUnknown) curvatures_[j] = x.square_dot(j, hessian_.data()) + kCurvatureFloor;
+            for (std::int32_t j = 0; j < x.n_columns; ++j) gradients_[j] = x.dot(j, residuals_.data());
+        const Violation violation = choose_working_set(x.n_columns, margin);
+        if (start_violation_ < 0.0) start_violation_ = violation.total;
+        if (violation.total <= config.tolerance * start_violation_) break;
+        margin = violation.largest / static_cast<float>(x.n_rows);
         // One pass is enough while it lowers the violation; models are solved more closely as the end comes near.
         if (descend(x, config, random) == 1) inner_tolerance_ *= kInnerTightening;
-        ++n_newton_;
-        const bool was_stuck = last_failed;
-        is_stuck = last_failed = !line_search(signed_costs);
-        if (is_stuck && was_stuck) break;  // looking at all columns again has not helped
+        const bool has_failed_before = has_failed;
+        has_failed = !line_search(signed_costs);
+        if (has_failed && has_failed_before) break;
     }
     // Afresh from the weights: rounding must not decide the side of a row none of whose features has a weight.
     std::fill(scores.begin(), scores.end(), 0.0F);
@@ -123,65 +83,64 @@ void L1Logistic::refresh_rows(std::span<const float> signed_costs) {
     for (std::size_t i = 0; i < n; ++i) moved_[i] = 0.0F;
 }
 
-// First and second derivatives along the columns of the working set.
-void L1Logistic::compute_derivatives(const NodeColumns& x) {
-    for (const std::int32_t j : working_) {
-        const auto [gradient, curvature] = x.dot_and_square_dot(j, residuals_.data(), hessian_.data());
-        gradients_[j] = gradient;
-        curvatures_[j] = curvature + kCurvatureFloor;
-    }
-}
-
 // How far column j is from optimal: the smallest subgradient of the objective along it.
-float L1Logistic::violation(std::int32_t column) const {
-    const float g = gradients_[column];
-    const float w = weights[column];
-    if (w > 0.0F) return std::fabs(g + 1.0F);
-    if (w < 0.0F) return std::fabs(g - 1.0F);
-    return std::max(0.0F, std::fabs(g) - 1.0F);
-}
-
-void L1Logistic::shrink_working_set(double largest_violation, std::int64_t n_rows) {
-    const auto margin = static_cast<float>(largest_violation / static_cast<double>(n_rows));
-    std::size_t kept = 0;
-    for (const std::int32_t j : working_) {
-        if (weights[j] == 0.0F && std::fabs(gradients_[j]) < 1.0F - margin)
-            rest_.push_back(j);
-        else
-            working_[kept++] = j;
+L1Logistic::Violation L1Logistic::choose_working_set(std::int32_t n_columns, float margin) {
+    Violation found;
+    working_.clear();
+    for (std::int32_t j = 0; j < n_columns; ++j) {
+        const float g = gradients_[j];
+        const float w = weights[j];
+        float v = 0.0F;
+        if (w == 0.0F) {
+            v = std::fabs(g) - 1.0F;
+            if (v < -margin) continue;
+            v = std::max(v, 0.0F);
+        } else {
+            v = std::fabs(g + (w > 0.0F ? 1.0F : -1.0F));
+        }
+        working_.push_back(j);
+        curvatures_[j] = kUnknown;
+        found.total += v;
+        found.largest = std::max(found.largest, v);
     }
-    working_.resize(kept);
+    return found;
 }
 
 // Coordinate descent on the quadratic model. steps_ holds the direction; it is zero on entry.
 std::int32_t L1Logistic::descend(const NodeColumns& x, const L1Config& config, Random& random) {
-    inner_ = working_;
-    float margin = 0.0F;
+    active_ = working_;
+    shrunk_.clear();
+    float margin = kEverything;
     bool has_moved = false;
     std::int32_t pass = 0;
     while (pass < config.max_passes) {
-        for (std::size_t k = inner_.size(); k > 1; --k)
-            std::swap(inner_[k - 1], inner_[random.below(static_cast<std::uint32_t>(k))]);
+        for (std::size_t k = active_.size(); k > 1; --k)
+            std::swap(active_[k - 1], active_[random.below(static_cast<std::uint32_t>(k))]);
         double total = 0.0;
         float largest = 0.0F;
         std::size_t kept = 0;
-        for (std::size_t k = 0; k < inner_.size(); ++k) {
-            const std::int32_t j = inner_[k];
-            if (k + 1 < inner_.size()) x.prefetch(inner_[k + 1]);
-            const float h = curvatures_[j];
+        for (std::size_t k = 0; k < active_.size(); ++k) {
+            const std::int32_t j = active_[k];
+            if (k + 1 < active_.size()) x.prefetch(active_[k + 1]);
             const float g = gradients_[j] + (has_moved ? x.dot(j, moved_.data()) : 0.0F);
             const float u = weights[j] + steps_[j];
             float v = 0.0F;
             if (u == 0.0F) {
                 v = std::fabs(g) - 1.0F;
-                if (v < -margin && pass > 0) continue;
-                v = std::max(v, 0.0F);
+                if (v < -margin) {
+                    shrunk_.push_back(j);
+                    continue;
+                }
+                active_[kept++] = j;
+                if (v <= 0.0F) continue;
             } else {
                 v = std::fabs(g + (u > 0.0F ? 1.0F : -1.0F));
+                active_[kept++] = j;
             }
-            inner_[kept++] = j;
             total += v;
             largest = std::max(largest, v);
+            if (curvatures_[j] == kUnknown) curvatures_[j] = x.square_dot(j, hessian_.data()) + kCurvatureFloor;
+            const float h = curvatures_[j];
             float z = 0.0F;
             if (g + 1.0F < h * u)
                 z = -(g + 1.0F) / h;
@@ -195,10 +154,14 @@ std::int32_t L1Logistic::descend(const NodeColumns& x, const L1Config& config, R
             x.add_weighted(j, z, hessian_.data(), moved_.data());
             has_moved = true;
         }
-        inner_.resize(kept);
+        active_.resize(kept);
         margin = largest / static_cast<float>(x.n_rows);
         ++pass;
-        if (total <= inner_tolerance_ * start_violation_) break;
+        if (total > inner_tolerance_ * start_violation_) continue;
+        if (shrunk_.empty()) break;
+        active_.insert(active_.end(), shrunk_.begin(), shrunk_.end());
+        shrunk_.clear();
+        margin = kEverything;
     }
     return pass;
 }

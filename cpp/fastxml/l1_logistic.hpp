@@ -33,36 +33,24 @@ public:
     void solve(const NodeColumns& x, std::span<const float> signed_costs, std::span<const float> start_gradients,
                const L1Config& config, Random& random);
 
-    // Go on after columns were added to x, at weight zero; `excess` is by how much they violate optimality in sum. False
-    // when that is within the tolerance of the first call to solve(): then nothing is done.
-    bool resume(const NodeColumns& x, std::span<const float> signed_costs, double excess, const L1Config& config,
-                Random& random);
-
-    // Derivatives of the loss by w.x_i at the present weights.
-    std::span<const float> residuals(std::span<const float> signed_costs) {
-        refresh_rows(signed_costs);
-        return residuals_;
-    }
-
     // The minimised function at the present weights.
     double objective(std::span<const float> signed_costs) const;
 
 private:
-    void iterate(const NodeColumns& x, std::span<const float> signed_costs, std::span<const float> start_gradients,
-                 const L1Config& config, Random& random);
+    struct Violation {
+        double total = 0.0;
+        float largest = 0.0F;
+    };
     void refresh_rows(std::span<const float> signed_costs);
-    void compute_derivatives(const NodeColumns& x);
-    float violation(std::int32_t column) const;
-    void shrink_working_set(double largest_violation, std::int64_t n_rows);
+    Violation choose_working_set(std::int32_t n_columns, float margin);
     std::int32_t descend(const NodeColumns& x, const L1Config& config, Random& random);
     bool line_search(std::span<const float> signed_costs);
 
     double start_violation_ = 0.0;
     double inner_tolerance_ = 1.0;  // of the next quadratic model, as a share of start_violation_
-    std::int32_t n_newton_ = 0;     // quadratic models so far
     std::vector<std::int32_t> working_;
-    std::vector<std::int32_t> rest_;
-    std::vector<std::int32_t> inner_;
+    std::vector<std::int32_t> active_;  // of working_: visited in the present pass
+    std::vector<std::int32_t> shrunk_;  // of working_: left out for the time being
     std::vector<float> gradients_;
     std::vector<float> curvatures_;
     std::vector<float> steps_;

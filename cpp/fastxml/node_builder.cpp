@@ -15,9 +15,6 @@ namespace {
 // list of (row, value) well before half the rows.
 constexpr std::int64_t kDenseShare = 8;
 
-// Features whose first derivative is below this are left out on trust.
-constexpr float kLikely = 0.9F;
-
 // Move the entries of a row whose feature has a slot to out_slots and out_values; both have room for the whole row and
 // sixteen more. Returns how many.
 std::int64_t pick_entries(const std::int32_t* features, const float* values, std::int64_t n, const std::int32_t* slots,
@@ -98,8 +95,6 @@ bool NodeBuilder::build(std::span<const std::int32_t> rows, std::span<const floa
     columns_.begin.clear();
     columns_.end.clear();
     start_gradients_.clear();
-    has_trusted_ = false;
-    pooled_ = pooled;
     set_bias_gradient(signed_costs);
     if (!pooled.ranges.empty())
         build_pooled(pooled, signed_costs);
@@ -176,10 +171,7 @@ void NodeBuilder::choose_features() {
         const std::int32_t feature = touched_[t];
         FeatureSum& sum = sums_[feature];
         const float gradient = -0.5F * sum.plain;
-        const bool may_move = !stays_zero(sum);
-        const bool is_trusted = may_move && any_sides_factor_ == 0.0F && std::fabs(gradient) < kLikely;
-        has_trusted_ = has_trusted_ || is_trusted;
-        if (may_move && !is_trusted) {
+        if (!stays_zero(sum)) {
             steepest_ = std::max(steepest_, std::fabs(gradient));
             slots_[feature] = static_cast<std::int32_t>(chosen_.size());
             chosen_.push_back(feature);
@@ -207,53 +199,6 @@ void NodeBuilder::collect_entries(const CsrView& x, std::span<const std::int32_t
                                   last - x.indptr[row], slots_.data(), out_slots + first, entry_values_.data() + first);
         for (std::int64_t e = first; e < n_entries; ++e) ++counts_[out_slots[e]];
         entry_begin_.push_back(n_entries);
-    }
-}
-
-double NodeBuilder::add_violators(std::span<const std::int32_t> rows, std::span<const float> residuals) {
-    if (!has_trusted_) return 0.0;
-    if (!pooled_.ranges.empty()) return add_pooled_violators(residuals);
-    const CsrView& x = std::get<CsrView>(x_);
-    add_up(x, rows, residuals);
-    for (const std::int32_t feature : columns_.feature_ids)
-        if (feature != n_features_) sums_[feature].plain = 0.0F;
-    double excess = 0.0;
-    std::vector<std::int32_t> found;
-    for (std::size_t t = 0; t < n_touched_; ++t) {
-        FeatureSum& sum = sums_[touched_[t]];
-        if (std::fabs(sum.plain) > 1.0F) {
-            excess += std::fabs(sum.plain) - 1.0F;
-            found.push_back(touched_[t]);
-        }
-        sum = FeatureSum{};
-    }
-    if (found.empty()) return 0.0;
-    chosen_ = found;
-    for (std::size_t slot = 0; slot < found.size(); ++slot) slots_[found[slot]] = static_cast<std::int32_t>(slot);
-    collect_entries(x, rows);
-    append_sparse_columns();
-    for (const std::int32_t feature : chosen_) slots_[feature] = -1;
-    return excess;
-}
-
-// Columns of late features are lists whatever their length: there are few of them.
-void NodeBuilder::append_sparse_columns() {
-    std::int64_t n_sparse = columns_.end.empty() ? 0 : columns_.end.back();
-    for (std::size_t slot = 0; slot < chosen_.size(); ++slot) {
-        columns_.feature_ids.push_back(chosen_[slot]);
-        ++columns_.n_columns;
-        const std::int64_t count = counts_[slot];
-        counts_[slot] = n_sparse;
-        columns_.begin.push_back(n_sparse);
-        n_sparse += count;
-        columns_.end.push_back(n_sparse);
-    }
-    entries_.resize(std::max(entries_.size(), static_cast<std::size_t>(n_sparse)));
-    columns_.entries = entries_.data();
-    for (std::int64_t i = 0; i < columns_.n_rows; ++i) {
-        for (std::int64_t e = entry_begin_[i]; e < entry_begin_[i + 1]; ++e) {
-            entries_[counts_[entry_slots_[e]]++] = {static_cast<std::int32_t>(i), entry_values_[e]};
-        }
     }
 }
 
@@ -302,21 +247,15 @@ void NodeBuilder::build_pooled(const ColumnsView& pooled, std::span<const float>
     const float* a = signed_costs.data();
     chosen_.clear();
     chosen_gradients_.clear();
-    trusted_.clear();
     for (std::size_t r = 0; r < pooled.ranges.size(); ++r) {
         const ColumnRange& range = pooled.ranges[r];
         const FeatureSum sum = sum_column(pooled.entries + range.begin, range.count, a);
         if (stays_zero(sum)) continue;
         const float gradient = -0.5F * sum.plain;
-        if (any_sides_factor_ == 0.0F && std::fabs(gradient) < kLikely) {
-            trusted_.push_back(static_cast<std::int32_t>(r));
-            continue;
-        }
         steepest_ = std::max(steepest_, std::fabs(gradient));
         chosen_.push_back(static_cast<std::int32_t>(r));
         chosen_gradients_.push_back(gradient);
     }
-    has_trusted_ = !trusted_.empty();
     if (steepest_ <= 1.0F) return;
     const std::int64_t n = columns_.n_rows;
     columns_.entries = pooled.entries;
@@ -349,23 +288,6 @@ void NodeBuilder::append_pooled_column(const ColumnRange& range) {
     columns_.begin.push_back(range.begin);
     columns_.end.push_back(range.begin + range.count);
     ++columns_.n_columns;
-}
-
-double NodeBuilder::add_pooled_violators(std::span<const float> residuals) {
-    double excess = 0.0;
-    std::size_t kept = 0;
-    for (const std::int32_t r : trusted_) {
-        const ColumnRange& range = pooled_.ranges[r];
-        const float slope = std::fabs(sum_column(pooled_.entries + range.begin, range.count, residuals.data()).plain);
-        if (slope > 1.0F) {
-            excess += slope - 1.0F;
-            append_pooled_column(range);
-        } else {
-            trusted_[kept++] = r;
-        }
-    }
-    trusted_.resize(kept);
-    return excess;
 }
 
 // Append the bias, if there is one, as the last dense column and make room for all of them, zero but for the bias.

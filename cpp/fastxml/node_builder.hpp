@@ -17,8 +17,7 @@ using FeaturesView = std::variant<CsrView, DenseView>;
 // With a_i = delta_i C(delta_i), the derivative of the logistic loss along feature j lies within [-U_j, V_j], where U_j
 // sums the positive and V_j the negative a_i x_ij: if both are at most one, the l1 penalty keeps w_j at zero whatever the
 // other weights are. In small nodes that is most features. At w = 0 the derivative is (V_j - U_j) / 2, so that the solver
-// gets its first gradient free of charge. Features whose first derivative is well below one are left out too, on trust:
-// once the others are solved, add_violators() looks at all rows again and adds the few that have become steep.
+// gets its first gradient free of charge.
 class NodeBuilder {
 public:
     NodeBuilder(const FeaturesView& x, float bias);
@@ -30,11 +29,6 @@ public:
     // zero must be among them.
     bool build(std::span<const std::int32_t> rows, std::span<const float> signed_costs, bool any_sides,
                const ColumnsView& pooled = {});
-
-    // Add columns for features that were left out on trust and whose derivative now exceeds one, given the derivatives
-    // of the loss by w.x_i. Columns keep no order: feature_ids tells. Returns how much those derivatives exceed one in
-    // sum; zero means that nothing changed.
-    double add_violators(std::span<const std::int32_t> rows, std::span<const float> residuals);
 
     const NodeColumns& columns() const { return columns_; }
     std::span<const float> start_gradients() const { return start_gradients_; }
@@ -52,11 +46,9 @@ private:
     void choose_features();
     void collect_entries(const CsrView& x, std::span<const std::int32_t> rows);
     void fill_columns();
-    void append_sparse_columns();
     static FeatureSum sum_column(const NodeColumns::Entry* entries, std::int32_t count, const float* a);
     void append_pooled_column(const ColumnRange& range);
     void build_pooled(const ColumnsView& pooled, std::span<const float> signed_costs);
-    double add_pooled_violators(std::span<const float> residuals);
     void build_dense(const DenseView& x, std::span<const std::int32_t> rows, std::span<const float> signed_costs);
     void make_dense_room(bool has_bias);
     void set_bias_gradient(std::span<const float> signed_costs);
@@ -66,15 +58,12 @@ private:
     std::int32_t n_features_;
     float bias_;
     float any_sides_factor_ = 0.0F;  // > 0: bound |a_i x_ij| sums by this instead of the two signed sums
-    bool has_trusted_ = false;       // features were left out without proof
     float bias_gradient_ = 0.0F;
     float steepest_ = 0.0F;  // the largest |derivative| at w = 0
     NodeColumns columns_;
     std::vector<float> start_gradients_;
 
     std::vector<NodeColumns::Entry> entries_;  // of sparse columns that were gathered from rows
-    ColumnsView pooled_;
-    std::vector<std::int32_t> trusted_;  // ranges of pooled_ that were left out without proof
 
     std::vector<FeatureSum> sums_;       // by feature, zero between nodes
     std::vector<std::int32_t> touched_;  // features of the node, the first n_touched_

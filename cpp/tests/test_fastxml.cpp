@@ -14,56 +14,14 @@
 #include "fastxml/logistic.hpp"
 #include "fastxml/node_builder.hpp"
 #include "fastxml/ranked_sides.hpp"
+#include "tests/fastxml_problem.hpp"
 
 using namespace longtail;
 using namespace longtail::fastxml;
 
 namespace {
 
-// A small random problem: labels go with a few features of their own.
-struct Problem {
-    std::int64_t n_rows;
-    std::int64_t n_features;
-    std::int64_t n_labels;
-    std::vector<std::int64_t> indptr{0};
-    std::vector<std::int32_t> indices;
-    std::vector<float> values;
-    std::vector<float> dense;
-    std::vector<std::int64_t> label_indptr{0};
-    std::vector<std::int32_t> label_ids;
-
-    CsrView x() const { return {n_rows, n_features, indptr, indices, values}; }
-    DenseView dense_x() const { return {n_rows, n_features, dense}; }
-    LabelsView y() const { return {n_rows, n_labels, label_indptr, label_ids}; }
-};
-
-Problem make_problem(std::uint64_t seed, std::int64_t n_rows, std::int64_t n_features, std::int64_t n_labels,
-                     double density, bool with_negative = true) {
-    Random random(seed, 99);
-    Problem p{n_rows, n_features, n_labels, {0}, {}, {}, {}, {0}, {}};
-    p.dense.assign(static_cast<std::size_t>(n_rows * n_features), 0.0F);
-    for (std::int64_t i = 0; i < n_rows; ++i) {
-        const auto topic = static_cast<std::int64_t>(random.below(static_cast<std::uint32_t>(n_labels)));
-        for (std::int64_t j = 0; j < n_features; ++j) {
-            const bool own = j % n_labels == topic;
-            if (random.uniform() > (own ? 0.8 : density)) continue;
-            const auto value = static_cast<float>(random.uniform() + 0.2) * (with_negative && random.coin() && !own ? -1.0F : 1.0F);
-            p.indices.push_back(static_cast<std::int32_t>(j));
-            p.values.push_back(value);
-            p.dense[static_cast<std::size_t>(i * n_features + j)] = value;
-        }
-        p.indptr.push_back(static_cast<std::int64_t>(p.indices.size()));
-        if (i % 11 != 10)  // some rows have no label
-            for (std::int64_t l = 0; l < n_labels; ++l)
-                if (l == topic || random.uniform() < 0.1) p.label_ids.push_back(static_cast<std::int32_t>(l));
-        p.label_indptr.push_back(static_cast<std::int64_t>(p.label_ids.size()));
-    }
-    return p;
-}
-
 // ---- naive twins: dense, double, everything anew in every step -------------------------------------------------
-
-using Rows = std::vector<std::int32_t>;
 
 struct NaiveRanking {
     std::vector<std::int32_t> labels;  // of the node, by first appearance
@@ -119,66 +77,6 @@ NaiveRanking naive_alternate(const Problem& p, const Rows& rows, std::vector<std
     return out;
 }
 
-double naive_objective(const Problem& p, const Rows& rows, const std::vector<double>& w, const std::vector<double>& a) {
-    double sum = 0.0;
-    for (const double weight : w) sum += std::fabs(weight);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        double score = w.back();
-        for (std::int64_t j = 0; j < p.n_features; ++j)
-            score += w[static_cast<std::size_t>(j)] * p.dense[static_cast<std::size_t>(rows[i] * p.n_features + j)];
-        sum += std::fabs(a[i]) * std::log1p(std::exp(a[i] > 0 ? -score : score));
-    }
-    return sum;
-}
-
-// Exact coordinate minimisation by bisection on the derivative: slow and plain.
-// `closest` falls to the distance from one of the derivative along a weight at zero: how nearly it is not zero.
-std::vector<double> naive_l1_logistic(const Problem& p, const Rows& rows, const std::vector<double>& a, double& closest) {
-    std::vector<double> w(static_cast<std::size_t>(p.n_features) + 1, 0.0);
-    std::vector<double> scores(rows.size(), 0.0);
-    const auto value = [&](std::size_t i, std::size_t j) {
-        return j < static_cast<std::size_t>(p.n_features)
-                   ? static_cast<double>(p.dense[static_cast<std::size_t>(rows[i] * p.n_features) + j])
-                   : 1.0;
-    };
-    for (int sweep = 0; sweep < 3000; ++sweep) {
-        double moved = 0.0;
-        double border = 1e9;
-        for (std::size_t j = 0; j < w.size(); ++j) {
-            const auto slope_at = [&](double u) {
-                double g = 0.0;
-                for (std::size_t i = 0; i < rows.size(); ++i) {
-                    const double s = scores[i] + (u - w[j]) * value(i, j);
-                    g -= a[i] * value(i, j) / (1.0 + std::exp(a[i] > 0 ? s : -s));
-                }
-                return g;
-            };
-            const double g0 = slope_at(0.0);
-            border = std::min(border, std::fabs(std::fabs(g0) - 1.0));
-            double u = 0.0;
-            if (std::fabs(g0) > 1.0) {
-                const double sign = g0 < 0.0 ? 1.0 : -1.0;  // of the solution
-                double low = 0.0;
-                double high = sign;
-                while ((slope_at(high) + sign) * sign < 0.0) high *= 2.0;
-                for (int k = 0; k < 60; ++k) {
-                    const double mid = 0.5 * (low + high);
-                    ((slope_at(mid) + sign) * sign < 0.0 ? low : high) = mid;
-                }
-                u = 0.5 * (low + high);
-            }
-            for (std::size_t i = 0; i < rows.size(); ++i) scores[i] += (u - w[j]) * value(i, j);
-            moved = std::max(moved, std::fabs(u - w[j]));
-            w[j] = u;
-        }
-        if (moved < 1e-7) {
-            closest = std::min(closest, border);
-            break;
-        }
-    }
-    return w;
-}
-
 struct NaiveTree {
     std::vector<std::int32_t> right_child;
     std::vector<std::vector<std::int32_t>> leaf_rows;
@@ -222,20 +120,6 @@ void naive_grow(const Problem& p, const Rows& rows, std::size_t max_leaf, Random
     naive_grow(p, right, max_leaf, coins, tree);
 }
 
-Rows all_rows(const Problem& p) {
-    Rows rows;
-    for (std::int64_t i = 0; i < p.n_rows; ++i) rows.push_back(static_cast<std::int32_t>(i));
-    return rows;
-}
-
-AlignedVector<float> padded_costs(const std::vector<double>& a) {
-    AlignedVector<float> out(static_cast<std::size_t>(NodeColumns::padded(static_cast<std::int64_t>(a.size()))), 0.0F);
-    std::copy(a.begin(), a.end(), out.begin());
-    return out;
-}
-
-const L1Config kConverged{2000, 200, 1e-7F};
-
 }  // namespace
 
 TEST_CASE("the fast logistic functions agree with the library's to float precision") {
@@ -278,60 +162,6 @@ TEST_CASE("sides and rankings agree with the naive alternation") {
     }
 }
 
-TEST_CASE("the l1 solver reaches the minimum of a naive one, sparse and dense alike") {
-    for (std::uint64_t seed = 0; seed < 12; ++seed) {
-        const Problem p = make_problem(seed, 30 + static_cast<std::int64_t>(seed) * 9, 12, 4, seed % 2 == 0 ? 0.15 : 0.6);
-        const Rows rows = all_rows(p);
-        Random random(seed, 3);
-        std::vector<double> a;
-        for (std::size_t i = 0; i < rows.size(); ++i) a.push_back(random.coin() ? 1.5 : -2.5);
-        double border = 1.0;
-        const std::vector<double> naive = naive_l1_logistic(p, rows, a, border);
-        const double minimum = naive_objective(p, rows, naive, a);
-        const AlignedVector<float> costs = padded_costs(a);
-        for (const bool dense : {false, true}) {
-            NodeBuilder builder(dense ? FeaturesView(p.dense_x()) : FeaturesView(p.x()), 1.0F);
-            REQUIRE(builder.build(rows, costs, false));
-            L1Logistic solver;
-            solver.solve(builder.columns(), costs, builder.start_gradients(), kConverged, random);
-            while (true) {
-                const double excess = builder.add_violators(rows, solver.residuals(costs));
-                if (excess == 0.0 || !solver.resume(builder.columns(), costs, excess, kConverged, random)) break;
-            }
-            solver.weights.resize(static_cast<std::size_t>(builder.columns().n_columns), 0.0F);
-            CHECK(solver.objective(costs) == doctest::Approx(minimum).epsilon(1e-4));
-            std::vector<double> w(naive.size(), 0.0);
-            for (std::int32_t j = 0; j < builder.columns().n_columns; ++j)
-                w[static_cast<std::size_t>(builder.columns().feature_ids[j])] = solver.weights[j];
-            CHECK(naive_objective(p, rows, w, a) == doctest::Approx(minimum).epsilon(1e-4));
-        }
-    }
-}
-
-TEST_CASE("features left out of a node are zero in the solution") {
-    const Problem p = make_problem(4, 60, 30, 6, 0.05);
-    const Rows rows = all_rows(p);
-    std::vector<double> a;
-    for (std::size_t i = 0; i < rows.size(); ++i) a.push_back(i % 2 == 0 ? 0.3 : -0.3);
-    const AlignedVector<float> costs = padded_costs(a);
-    NodeBuilder builder(p.x(), 1.0F);
-    REQUIRE(builder.build(rows, costs, false));
-    L1Logistic solver;
-    Random random(4, 3);
-    solver.solve(builder.columns(), costs, builder.start_gradients(), kConverged, random);
-    while (true) {
-        const double excess = builder.add_violators(rows, solver.residuals(costs));
-        if (excess == 0.0 || !solver.resume(builder.columns(), costs, excess, kConverged, random)) break;
-    }
-    double border = 1.0;
-    const std::vector<double> w = naive_l1_logistic(p, rows, a, border);
-    std::vector<bool> kept(w.size(), false);
-    for (const std::int32_t feature_id : builder.columns().feature_ids) kept[static_cast<std::size_t>(feature_id)] = true;
-    CHECK(builder.columns().n_columns < p.n_features);
-    for (std::size_t j = 0; j < w.size(); ++j)
-        if (!kept[j]) CHECK(w[j] == 0.0);
-}
-
 TEST_CASE("columns handed down from node to node are those of the node's rows") {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
         const Problem p = make_problem(seed, 200, 40, 6, 0.1);
@@ -361,10 +191,6 @@ TEST_CASE("columns handed down from node to node are those of the node's rows") 
                         found[is_pooled][builder.columns().feature_ids[j]] = builder.start_gradients()[j];
                     Random order(seed, 3);
                     solver.solve(builder.columns(), costs, builder.start_gradients(), kConverged, order);
-                    while (true) {
-                        const double excess = builder.add_violators(part.rows, solver.residuals(costs));
-                        if (excess == 0.0 || !solver.resume(builder.columns(), costs, excess, kConverged, order)) break;
-                    }
                     objectives[is_pooled] = solver.objective(costs);
                 } else {
                     objectives[is_pooled] = 0.0;
