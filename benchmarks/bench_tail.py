@@ -2,7 +2,7 @@
 
 For each set and seed, an estimator is fitted with `calibrate=True`; lines give P@k, PSP@k and macro-F1@5 of every
 utility on the test rows (`utility`), ECE, Brier score and log loss of the five best labels (`calibration`), and the CPU
-seconds of fit, calibration and prediction (`cost`). `--blend` asks the same of a Blend of DiSMEC, FastXML and GBDTSparse.
+seconds of fit, calibration and prediction (`cost`). `--blend` does the same for DiSMEC, FastXML and GBDTSparse blended.
 `--kernel` times the ascent for macro-F1 on 100,000 rows with 100 candidates.
 """
 
