@@ -28,6 +28,20 @@ _NAMES = ("first", "second", "third", "fourth")
 _MIN_ROWS = 20
 
 
+@dataclass(eq=False)
+class _Fits:
+    """One fit of a Blend: where its estimators are trained, and what it learns about the blend as a whole."""
+
+    executor: str | Executor | None
+    checkpoint: str | os.PathLike[str] | None
+    calibration: Calibration | None = None
+
+    def fit(self, model: XMCClassifier, X: Matrix, Y: sp.csr_array, folder: str) -> None:
+        """Fit an estimator, with a folder of its own in the checkpoint."""
+        path = None if self.checkpoint is None else Path(self.checkpoint) / folder
+        model.fit(X, Y, executor=self.executor, checkpoint=path)
+
+
 @dataclass(frozen=True, eq=False)
 class Members(State):
     """The fitted estimators, each with a calibration, and the coefficients of their log-odds."""
@@ -111,11 +125,17 @@ class Blend(XMCClassifier):
     ) -> Self:
         """Learn from rows and their labels; see the base class. A Blend is calibrated whatever `calibrate` says."""
         return self._fit_whole(
-            X, y, calibrate=True, executor=executor, checkpoint=checkpoint, progress=progress, learnt=[]
+            X,
+            y,
+            calibrate=True,
+            executor=executor,
+            checkpoint=checkpoint,
+            progress=progress,
+            fits=_Fits(executor, checkpoint),
         )
 
     def _fit(  # type: ignore[override]
-        self, X: Matrix, Y: sp.csr_array, run: Run, *, learnt: list[Calibration]
+        self, X: Matrix, Y: sp.csr_array, run: Run, *, fits: _Fits
     ) -> Members:
         n_rows, n_labels = Y.shape
         if n_rows < _MIN_ROWS:
@@ -128,7 +148,7 @@ class Blend(XMCClassifier):
         tops: list[TopK] = []
         calibrations: list[Calibration] = []
         for name, part in self._fresh().items():
-            _fit_inside(part, X[inside], Y[inside], run, f"{name}-part")
+            fits.fit(part, X[inside], Y[inside], f"{name}-part")
             tops.append(part.predict_top_k(X[outside], depth, utility="score"))
             calibrations.append(Calibration().fit(tops[-1], Y[outside], counts, len(inside)))
         candidates = gather(tops, calibrations)
@@ -137,22 +157,22 @@ class Blend(XMCClassifier):
         hits = find_hits(candidates.label_ids, Y[outside])
         coefficients = fit_logistic(features[is_label], hits[is_label])
         ranked = blended(candidates, counts, coefficients, depth)
-        learnt.append(Calibration().fit(ranked, Y[outside], counts, len(inside)))
-        return Members(coefficients, **self._whole_members(X, Y, run, calibrations))
+        fits.calibration = Calibration().fit(ranked, Y[outside], counts, len(inside))
+        return Members(coefficients, **self._whole_members(X, Y, fits, calibrations))
 
     def _whole_members(
-        self, X: Matrix, Y: sp.csr_array, run: Run, calibrations: list[Calibration]
+        self, X: Matrix, Y: sp.csr_array, fits: _Fits, calibrations: list[Calibration]
     ) -> dict[str, XMCClassifier]:
         """Fit every estimator on all rows and give it the calibration of its twin."""
         found = self._fresh()
         for (name, model), calibration in zip(found.items(), calibrations, strict=True):
-            _fit_inside(model, X, Y, run, name)
+            fits.fit(model, X, Y, name)
             model._calibrate_with(calibration)
         return found
 
     def _held_out_calibration(self, X: Matrix, Y: sp.csr_array, **how: Any) -> Calibration:
         """Return what `_fit` has learnt on its held-out rows: no further fit is needed."""
-        found: Calibration = how["learnt"][0]
+        found: Calibration = how["fits"].calibration
         return found
 
     def _top_k(self, fitted: Fitted[Members], X: Matrix, top_k: int) -> TopK:
@@ -175,9 +195,3 @@ class Blend(XMCClassifier):
             for name, model in given.items()
             if model is not None
         }
-
-
-def _fit_inside(model: XMCClassifier, X: Matrix, Y: sp.csr_array, run: Run, folder: str) -> None:
-    """Fit with the executor of the run, and with a folder of its own in the checkpoint."""
-    path = None if run.checkpoint_path is None else Path(run.checkpoint_path) / folder
-    model.fit(X, Y, executor=run.executor, checkpoint=path)

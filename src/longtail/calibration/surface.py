@@ -121,11 +121,10 @@ def _rising_newton(cells: _Cells, y: Floats, penalty: Floats, n_scores: int, n_c
     """Minimise the penalised loss over surfaces whose steps along the score are >= 0: projected Newton on the steps."""
     rate = (y.sum() + 0.5) / (len(y) + 1)
     base = float(np.log(rate / (1 - rate)))
-    sums: Floats = np.kron(np.eye(n_counts), np.tril(np.ones((n_scores, n_scores)))).astype(
-        np.float64
-    )  # steps -> values at the nodes
+    # Takes steps to values at the nodes.
+    sums = np.asarray(np.kron(np.eye(n_counts), np.tril(np.ones((n_scores, n_scores)))), dtype=np.float64)
     is_step = np.tile(np.arange(n_scores) > 0, n_counts)
-    steps: Floats = np.where(is_step, 0.0, base)
+    steps = np.asarray(np.where(is_step, 0.0, base), dtype=np.float64)
 
     def loss_at(nodes: Floats) -> float:
         z = cells.log_odds(nodes)
