@@ -91,7 +91,12 @@ class OvaConfig:
 
     def __init__(self, *, loss: str, cost: float, tolerance: float, bias: float, regularize_bias: bool, prune_below: float, working_sets: bool, max_iterations: int, cg_rule: str, cg_tolerance: float, train_empty: bool = False, keep_history: bool = False) -> None: ...
 
-def train_ova(rows: LinearRows, indptr: NDArray[numpy.int64], row_ids: NDArray[numpy.int32], positive_weights: NDArray[numpy.float32] | None, mean: NDArray[numpy.float32], mean_margins: NDArray[numpy.float32], config: OvaConfig, start: str, positive_margin: float, negative_margin: float, bias_weight: float, shared: NDArray[numpy.float32] | None, shared_margins: NDArray[numpy.float32] | None, own_indptr: NDArray[numpy.int64] | None, own_feature_ids: NDArray[numpy.int32] | None, own_weights: NDArray[numpy.float32] | None, own_biases: NDArray[numpy.float32] | None, parents: NDArray[numpy.int32] | None, control: Control) -> dict[str, NDArray[Any]]:
+def ova_background(rows: LinearRows, mean: NDArray[numpy.float32], config: OvaConfig, control: Control) -> NDArray[numpy.float64] | None:
+    """
+    Solve what all labels of a set of short rows share (cpp/linear/background.hpp); None for other rows.
+    """
+
+def train_ova(rows: LinearRows, indptr: NDArray[numpy.int64], row_ids: NDArray[numpy.int32], positive_weights: NDArray[numpy.float32] | None, mean: NDArray[numpy.float32], mean_margins: NDArray[numpy.float32], background: NDArray[numpy.float64] | None, config: OvaConfig, start: str, positive_margin: float, negative_margin: float, bias_weight: float, shared: NDArray[numpy.float32] | None, shared_margins: NDArray[numpy.float32] | None, own_indptr: NDArray[numpy.int64] | None, own_feature_ids: NDArray[numpy.int32] | None, own_weights: NDArray[numpy.float32] | None, own_biases: NDArray[numpy.float32] | None, parents: NDArray[numpy.int32] | None, control: Control) -> dict[str, NDArray[Any]]:
     """
     Train the labels whose positive rows are given label-major; returns the fields of OvaResult.
     """
