@@ -38,7 +38,11 @@ public:
         out.pull = pull_;
         out.residual_norm = norm;
         point_.pop_back();
-        for (const double weight : point_) out.largest = std::max(out.largest, std::abs(weight));
+        for (const double weight : point_) {
+            out.largest = std::max(out.largest, std::abs(weight));
+            out.square += weight * weight;
+        }
+        for (const double gap : gaps_) out.loss += gap > 0.0 ? cost_ * gap * gap : 0.0;
         out.weights = std::move(point_);
         return out;
     }
@@ -165,15 +169,17 @@ private:
 }  // namespace
 
 Background::Background(std::span<const double> flat)
-    : weights(flat.begin(), flat.end() - 4),
-      shift(flat[flat.size() - 4]),
-      pull(flat[flat.size() - 3]),
-      residual_norm(flat[flat.size() - 2]),
-      largest(flat[flat.size() - 1]) {}
+    : weights(flat.begin(), flat.end() - 6),
+      shift(flat[flat.size() - 6]),
+      pull(flat[flat.size() - 5]),
+      residual_norm(flat[flat.size() - 4]),
+      largest(flat[flat.size() - 3]),
+      square(flat[flat.size() - 2]),
+      loss(flat[flat.size() - 1]) {}
 
 std::vector<double> Background::flattened() && {
     std::vector<double> out = std::move(weights);
-    out.insert(out.end(), {shift, pull, residual_norm, largest});
+    out.insert(out.end(), {shift, pull, residual_norm, largest, square, loss});
     return out;
 }
 

@@ -21,10 +21,12 @@ struct Background {
     double pull = 0.0;             // 2C Σ max(0, q_i)
     double residual_norm = 0.0;    // ‖∇‖ that is left
     double largest = 0.0;          // max |v|
+    double square = 0.0;           // ‖v‖²
+    double loss = 0.0;             // C Σ max(0, q_i)²
 
     Background() = default;
     explicit Background(std::span<const double> flat);
-    std::vector<double> flattened() &&;  // v, then the four numbers
+    std::vector<double> flattened() &&;  // v, then the six numbers
 
     double gap(const SparseRows& rows, std::int64_t row) const {
         double sum = shift;

@@ -36,6 +36,7 @@ void NearRows::set_gradient() {
     sums_.resize(offsets.size());
     active_.clear();
     objective_ = 0.0;
+    loss_ = 0.0;
     slope_sum_ = 0.0;
     double bend_sum = 0.0;
     for (std::size_t i = 0; i < n_words; ++i) objective_ += 0.5 * point[i] * point[i];
@@ -43,6 +44,7 @@ void NearRows::set_gradient() {
         sums_[row] = row_sum(row, point);
         const RowSlope at = row_slope(config, row < n_positives, t, offsets[row], sums_[row]);
         objective_ += at.value;
+        loss_ += 0.5 * at.bend * at.gap * at.gap;
         if (at.gap > 0.0) active_.push_back(static_cast<std::int32_t>(row));
         if (at.slope == 0.0 && at.bend == 0.0) continue;
         slope_sum_ += at.slope;

@@ -37,7 +37,8 @@ public:
     double fixed_square() const { return fixed_square_; }        // the same over the words that are not free
     const std::vector<double>& gradient() const { return gradient_; }
     double slope_sum() const { return slope_sum_; }
-    double objective() const { return objective_; }
+    double objective() const { return objective_; }  // with a background, up to what does not depend on the weights
+    double loss() const { return loss_; }            // of the rows here
 
 private:
     void set_gradient();
@@ -57,6 +58,7 @@ private:
     double fixed_square_ = 0.0;
     double slope_sum_ = 0.0;
     double objective_ = 0.0;
+    double loss_ = 0.0;
     std::vector<std::int32_t> active_;
     std::vector<double> sums_;   // w·x of every row
     std::vector<double> along_;  // how the step changes t·o + w·x

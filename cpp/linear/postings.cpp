@@ -12,11 +12,10 @@ namespace {
 constexpr double kMaxMeanRowSize = 8.0;  // in longer rows few of those that share a word are near the margin
 constexpr double kNearSlack = 0.1;       // rows above -1 - this share of what the bias lies below it are near
 constexpr int kMaxStages = 30;
-constexpr int kMaxSwitches = 3;          // from one description of the far rows to the other
+constexpr int kMaxSwitches = 3;          // from a shift of the far rows to the background
 constexpr int kMaxBalances = 20;
 constexpr double kWordShare = 0.3;       // of the tolerance, for the problem over the positives' words
-constexpr double kNearShare = 0.6;       // for the free words of the near rows
-constexpr double kBalanceShare = 0.1;    // the same where the scale of the background is balanced against them
+constexpr double kNearShare = 0.1;       // for the free words of the near rows: the scale of the background needs it
 constexpr double kFixedShare = 0.4;      // what is left when the largest entries of the others become free
 
 using Clock = std::chrono::steady_clock;
@@ -91,7 +90,7 @@ bool PostingsTrainer::train_label(std::int64_t label) {
     start_words(positives);
     if (!solve_words()) return false;
     gather_near();
-    n_switches_ = 0;
+    int n_switches = 0;
     for (int stage = 0; stage < kMaxStages; ++stage) {
         control_.throw_if_stopped();
         if (record_.iterations >= config_.max_iterations || !solve_near()) return false;
@@ -113,7 +112,7 @@ bool PostingsTrainer::train_label(std::int64_t label) {
             return true;
         }
         if (is_lifted) {
-            if (++n_switches_ > kMaxSwitches) return false;
+            if (++n_switches > kMaxSwitches) return false;
             set_far_rows(true);
             gather_near();
             continue;
@@ -237,8 +236,7 @@ double PostingsTrainer::bias_entry() const {
 // Solve over the near rows; with a background also find the scale at which the bias weight rests. The rows here hardly
 // see it, so that a few turns suffice.
 bool PostingsTrainer::solve_near() {
-    const bool is_delicate = near_.config.has_background || n_switches_ > 0;
-    const double tolerance = (is_delicate ? kBalanceShare : kNearShare) * start_.tolerance;
+    const double tolerance = kNearShare * start_.tolerance;
     const int max_steps = config_.max_iterations;
     double pull = background_.pull;
     double last_t = 0.0;
@@ -358,6 +356,20 @@ bool PostingsTrainer::free_words(double share) {
     return n_freed > 0;
 }
 
+// L(w) over all rows.
+double PostingsTrainer::objective() const {
+    if (!near_.config.has_background) return near_.objective();
+    const double t = near_.point.back();
+    double penalty = t * t * background_.square;
+    for (std::size_t i = 0; i < words_.size(); ++i)
+        penalty += near_.point[i] * (near_.point[i] + 2.0 * t * background_.weights[words_[i]]);
+    const double shift = t * background_.shift - 1.0;
+    double far_loss = background_.loss;
+    for (const float offset : near_.offsets)
+        far_loss -= offset > 0.0F ? config_.cost * static_cast<double>(offset) * static_cast<double>(offset) : 0.0;
+    return 0.5 * (penalty + near_.config.stiffness * shift * shift) + near_.loss() + t * t * far_loss;
+}
+
 void PostingsTrainer::hand_over(std::int64_t label, double gradient_norm) {
     const bool has_background = near_.config.has_background;
     const double t = near_.point.back();
@@ -372,7 +384,8 @@ void PostingsTrainer::hand_over(std::int64_t label, double gradient_norm) {
             weights.emplace_back(words_[i], static_cast<float>(near_.point[i] + (has_background ?
                                                 t * background_.weights[words_[i]] : 0.0)));
     std::sort(weights.begin(), weights.end());
-    record_.last_objective = near_.objective();
+    record_.last_objective = objective();
+    if (!record_.history.empty()) record_.history.back().objective = record_.last_objective;
     record_.gradient_ratio = gradient_norm / start_.zero_gradient;
     const double shift = has_background ? t * background_.shift : t;
     sink_.put(label, weights, static_cast<float>(shift - 1.0), std::move(record_));

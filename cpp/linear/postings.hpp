@@ -61,6 +61,7 @@ private:
     void add_near(std::int32_t row, float offset);
     bool free_words(double share);
     double bias_entry() const;
+    double objective() const;
     void hand_over(std::int64_t label, double gradient_norm);
     void forget_label();
 
@@ -81,7 +82,6 @@ private:
     std::vector<char> is_near_;          // by slot
     std::vector<std::int32_t> words_;    // features by number; the positives' come first
     std::int64_t n_core_ = 0;            // so many are the positives'
-    int n_switches_ = 0;                 // from a shift to the background
     LabelStart start_;
     WordProblem core_;
     NearRows near_;
