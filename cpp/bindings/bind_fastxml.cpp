@@ -120,7 +120,7 @@ SolvedL1 solve_all_rows(const FeaturesView& x, std::span<const float> signed_cos
     solved.weights.assign(static_cast<std::size_t>(builder.bias_id()) + 1, 0.0F);
     if (builder.build(rows, padded, false)) {
         Random random(seed, 0);
-        solver.solve(builder.columns(), padded, builder.start_gradients(), config, random);
+        solver.solve(builder.columns(), padded, builder.starts(), config, random);
         for (std::int32_t j = 0; j < builder.columns().n_columns; ++j)
             solved.weights[builder.columns().feature_ids[j]] = solver.weights[j];
     }

@@ -11,45 +11,67 @@
 namespace longtail::fastxml {
 
 // The entries of X by column, handed down from node to node while a tree grows depth first. A node's columns lie one
-// after the other in memory, with the node's own row numbers; splitting the node parts every column in place, first all
-// of the left child's columns, then all of the right one's. So a large node gets its columns at the price of one pass over
-// its parent's.
+// after the other in memory, with the node's own row numbers; splitting the node parts every column in one pass.
+//
+// Memory is two stacks. A node lies on top of one of them: its left child takes its place there, its right child goes on
+// top of the other stack and waits until the left child's subtree is done. So nothing is copied twice.
 //
 // Columns that cannot matter any more are dropped on the way: with largest_cost * sum |x_i| <= 1 the l1 penalty keeps a
-// weight at zero, and below the node the sum only falls. Whoever uses dearer costs at a node has to take its rows from X.
+// weight at zero, and below the node the sum only falls. Nodes with higher costs must take their columns from the rows.
 class ColumnPool {
 public:
-    // Ranges of one node; empty for a node that is not in the pool. The latest one lies on top.
+    // The columns of one node; empty for a node that is not in the pool.
     struct Node {
-        std::size_t first = 0;
+        std::size_t first = 0;  // its ranges
         std::size_t last = 0;
+        int stack = 0;
+        std::int64_t begin = 0;  // its place on the stack
         bool is_empty() const { return first == last; }
     };
 
     ColumnPool(const CsrView& x, float largest_cost);
 
-    Node root() const { return {0, ranges_.size()}; }
+    Node root() const { return {0, ranges_.size(), 0, 0}; }
     // Valid until the next split() or drop().
     ColumnsView view(const Node& node) const {
-        return {entries_.get(), std::span(ranges_).subspan(node.first, node.last - node.first)};
+        const Stack& stack = stacks_[node.stack];
+        return {stack.rows.get(), stack.values.get(), std::span(ranges_).subspan(node.first, node.last - node.first),
+                largest_cost_};
     }
     float largest_cost() const { return largest_cost_; }
 
-    // Replace the node on top by its children; the left one is on top then. places: for each row of the node its number
-    // in the left child, or ~number in the right one. A child that is not wanted gets an empty node.
-    void split(const Node& node, std::span<const std::int32_t> places, bool wants_left, bool wants_right, Node& left,
-               Node& right);
-    void drop(const Node& node) { ranges_.resize(node.first); }
+    // Replace the latest node by its children; the left one is the latest then. kept: those of the node's ranges that
+    // may matter below it, in their order. places: for each row of the node its number in the left child, or ~number in
+    // the right one. A child that is not wanted gets an empty node.
+    void split(const Node& node, std::span<const ColumnRange> kept, std::span<const std::int32_t> places,
+               bool wants_left, bool wants_right, Node& left, Node& right);
+    void drop(const Node& node) {
+        ranges_.resize(node.first);
+        stacks_[node.stack].top = node.begin;
+    }
 
 private:
+    struct Stack {
+        std::unique_ptr<std::int32_t[]> rows;  // not vectors: zeros would be written for nothing
+        std::unique_ptr<float[]> values;
+        std::int64_t top = 0;
+    };
+    // Where the entries of one side are written.
+    struct Cursor {
+        std::int32_t* rows;
+        float* values;
+        std::int64_t next;
+    };
+    static void split_column(const std::int32_t* rows, const float* values, std::int64_t n, const std::int32_t* places,
+                             Cursor& left, Cursor& right);
+
     bool may_matter(std::int32_t feature, std::int64_t count) const {
         return static_cast<float>(count) * bounds_[feature] > 1.0F;
     }
 
     float largest_cost_;
     std::vector<float> bounds_;  // by feature: largest_cost times the largest |x|
-    std::unique_ptr<NodeColumns::Entry[]> entries_;  // not vectors: nobody needs the zeros
-    std::unique_ptr<NodeColumns::Entry[]> right_entries_;
+    Stack stacks_[2];
     std::vector<ColumnRange> ranges_;
     std::vector<ColumnRange> left_ranges_;
     std::vector<ColumnRange> right_ranges_;

@@ -70,6 +70,7 @@ private:
 
     std::vector<std::uint8_t> sides_;
     AlignedVector<float> signed_costs_;
+    std::span<const ColumnRange> lasting_;  // columns of the latest node that may matter below it
     std::vector<std::int32_t> moved_rows_;
     std::vector<std::int32_t> places_;  // of rows in the children: number in the left one, ~number in the right one
     std::vector<std::int32_t> order_;
@@ -104,7 +105,7 @@ Tree Grower::grow() {
             ColumnPool::Node left;
             ColumnPool::Node right;
             if (!node.columns.is_empty())
-                pool_->split(node.columns, places_, n_left >= kSmallestPooled, node.last_row - middle >= kSmallestPooled,
+                pool_->split(node.columns, lasting_, places_, n_left >= kSmallestPooled, node.last_row - middle >= kSmallestPooled,
                              left, right);
             pending.push_back({id, node.depth + 1, middle, node.last_row, right});
             pending.push_back({-1, node.depth + 1, node.first_row, middle, left});
@@ -147,11 +148,13 @@ bool Grower::split(std::span<std::int32_t> rows, const ColumnPool::Node& columns
     const double left_cost = config_.left_cost * (config_.balanced_costs ? n / (n - n_right) : 1.0);
     const bool is_pooled = !columns.is_empty() && std::max(right_cost, left_cost) <= pool_->largest_cost();
     const ColumnsView pooled = is_pooled ? pool_->view(columns) : ColumnsView{};
+    lasting_ = columns.is_empty() ? std::span<const ColumnRange>{} : pool_->view(columns).ranges;
 
     for (std::int32_t update = 0; update < config_.n_updates; ++update) {
         set_signed_costs(right_cost, left_cost);
         if (update == 0 && !builder_.build(rows, signed_costs_, config_.n_updates > 1, pooled)) return false;
-        solver_.solve(builder_.columns(), signed_costs_, update == 0 ? builder_.start_gradients() : std::span<const float>{},
+        if (is_pooled) lasting_ = builder_.lasting();
+        solver_.solve(builder_.columns(), signed_costs_, update == 0 ? builder_.starts() : std::span<const ColumnStart>{},
                       config_.solver, solver_random_);
         if (is_root)
             tree_.root_objectives.push_back(solver_.objective(signed_costs_) - ranked_.gain(sides_));

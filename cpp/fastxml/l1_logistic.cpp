@@ -14,41 +14,41 @@ constexpr float kLargestStep = 10.0F;
 constexpr float kCurvatureFloor = 1e-7F;
 constexpr float kUnknown = -1.0F;  // a curvature that is not needed yet
 constexpr float kEverything = std::numeric_limits<float>::infinity();  // a margin that no column is outside of
+constexpr float kNearlyOne = 1.0F - 1e-4F;  // one, less the rounding in a gradient
 constexpr double kSufficientDecrease = 0.01;
 constexpr double kInnerTightening = 0.25;
 constexpr double kSmallestDecrease = 1e-7;  // less is rounding
 constexpr int kMaxHalvings = 20;
 
+// residual = -a wrong, hessian = |a| wrong (1 - wrong), where wrong = sigma(-m) with the margin m = sign(a) w.x. Rows of
+// padding have a = 0; their hessian is positive so that moved / hessian is defined. A function of its own, because GCC
+// believes __restrict only of parameters and does not vectorise the loop without.
+void evaluate_rows(const float* __restrict a, const float* __restrict scores, std::size_t n, float* __restrict wrong,
+                   float* __restrict residuals, float* __restrict hessian, float* __restrict change) {
+    for (std::size_t i = 0; i < n; ++i) {
+        const float e = fast_exp(-std::fabs(scores[i]));
+        const float far = 1.0F / (1.0F + e);
+        const float near = e * far;
+        const float now = (scores[i] * a[i] >= 0.0F) ? near : far;
+        change[i] = std::fabs(now - wrong[i]);
+        wrong[i] = now;
+        residuals[i] = -a[i] * now;
+        const float h = std::fabs(a[i]) * near * far;
+        hessian[i] = h < 1e-12F ? 1e-12F : h;
+    }
+}
+
 }  // namespace
 
-void L1Logistic::solve(const NodeColumns& x, std::span<const float> signed_costs,
-                       std::span<const float> start_gradients, const L1Config& config, Random& random) {
-    const auto n_columns = static_cast<std::size_t>(x.n_columns);
-    const auto stride = static_cast<std::size_t>(x.stride);
-    const bool starts_at_zero = !start_gradients.empty();
-    if (starts_at_zero) {
-        weights.assign(n_columns, 0.0F);
-        scores.assign(stride, 0.0F);
-    }
-    residuals_.resize(stride);
-    hessian_.resize(stride);
-    moved_.resize(stride);
-    gradients_.resize(n_columns);
-    curvatures_.resize(n_columns);
-    steps_.assign(n_columns, 0.0F);
-    start_violation_ = -1.0;
-    inner_tolerance_ = 1.0;
-
+void L1Logistic::solve(const NodeColumns& x, std::span<const float> signed_costs, std::span<const ColumnStart> starts,
+                       const L1Config& config, Random& random) {
+    start(x, starts);
     float margin = kEverything;
     bool has_failed = false;
     for (std::int32_t model = 0; model < config.max_newton; ++model) {
         refresh_rows(signed_costs);
-        if (model == 0 && starts_at_zero)
-            std::copy(start_gradients.begin(), start_gradients.end(), gradients_.begin());
-        else
-            for (std::int32_t j = 0; j < x.n_columns; ++j) gradients_[j] = x.dot(j, residuals_.data());
-        const Violation violation = choose_working_set(x.n_columns, margin);
-        if (start_violation_ < 0.0) start_violation_ = violation.total;
+        const Violation violation = choose_working_set(x, margin);
+        if (model == 0) start_violation_ = violation.total;
         if (violation.total <= config.tolerance * start_violation_) break;
         margin = violation.largest / static_cast<float>(x.n_rows);
         // One pass is enough while it lowers the violation; models are solved more closely as the end comes near.
@@ -59,54 +59,92 @@ void L1Logistic::solve(const NodeColumns& x, std::span<const float> signed_costs
     }
     // Afresh from the weights: rounding must not decide the side of a row none of whose features has a weight.
     std::fill(scores.begin(), scores.end(), 0.0F);
-    for (std::int32_t j = 0; j < x.n_columns; ++j)
+    for (std::int32_t j = 0; j < x.n_columns; ++j) {
+        weights[j] = columns_[j].weight;
         if (weights[j] != 0.0F) x.add(j, weights[j], scores.data());
+    }
 }
 
-// residual = -a sigma(-m), hessian = |a| sigma(m) sigma(-m), with the margin m = sign(a) w.x. Rows of padding have a = 0;
-// their hessian is set to one so that moved / hessian is defined.
+void L1Logistic::start(const NodeColumns& x, std::span<const ColumnStart> starts) {
+    const auto n_columns = static_cast<std::size_t>(x.n_columns);
+    const auto stride = static_cast<std::size_t>(x.stride);
+    if (!starts.empty()) {
+        weights.assign(n_columns, 0.0F);
+        scores.assign(stride, 0.0F);
+    }
+    columns_.resize(n_columns);
+    drifts_.resize(n_columns);
+    for (std::size_t j = 0; j < n_columns; ++j) {
+        const ColumnStart known = starts.empty() ? ColumnStart{} : starts[j];
+        columns_[j] = {known.gradient, weights[j], weights[j], kUnknown};
+        drifts_[j] = {known.reach, known.norm, 0.0F, 0.0F};
+    }
+    wrong_.assign(stride, 0.5F);  // at w = 0
+    residuals_.resize(stride);
+    hessian_.resize(stride);
+    moved_.resize(stride);
+    largest_drift_ = norm_drift_ = 0.0;
+    has_gradients_ = !starts.empty();
+    inner_tolerance_ = 1.0;
+}
+
 void L1Logistic::refresh_rows(std::span<const float> signed_costs) {
     const std::size_t n = signed_costs.size();
     const float* a = signed_costs.data();
-    const float* s = scores.data();
-    float* residuals = residuals_.data();
-    float* hessian = hessian_.data();
-    for (std::size_t i = 0; i < n; ++i) {
-        const float e = fast_exp(-std::fabs(s[i]));
-        const float far = 1.0F / (1.0F + e);
-        const float near = e * far;
-        const float wrong = (s[i] * a[i] >= 0.0F) ? near : far;
-        residuals[i] = -a[i] * wrong;
-        const float h = std::fabs(a[i]) * near * far;
-        hessian[i] = h < 1e-12F ? 1e-12F : h;
-    }
-    for (std::size_t i = 0; i < n; ++i) moved_[i] = 0.0F;
+    const float* change = moved_.data();
+    evaluate_rows(a, scores.data(), n, wrong_.data(), residuals_.data(), hessian_.data(), moved_.data());
+    float largest[kLanes] = {};
+    float squares[kLanes] = {};
+    for (std::size_t i = 0; i < n; i += kLanes)
+        for (std::size_t k = 0; k < kLanes; ++k) {
+            largest[k] = change[i + k] > largest[k] ? change[i + k] : largest[k];
+            squares[k] += std::fabs(a[i + k]) * change[i + k] * change[i + k];
+        }
+    double square = 0.0;
+    for (const float lane : squares) square += lane;
+    largest_drift_ += *std::max_element(largest, largest + kLanes);
+    norm_drift_ += std::sqrt(square);
+    std::fill(moved_.begin(), moved_.end(), 0.0F);
 }
 
-// How far column j is from optimal: the smallest subgradient of the objective along it.
-L1Logistic::Violation L1Logistic::choose_working_set(std::int32_t n_columns, float margin) {
+// Whether column j, at zero, has a gradient that is inside [-1, 1] by more than the margin, without computing it.
+bool L1Logistic::is_certainly_inside(std::size_t column, float margin) const {
+    const Drift& drift = drifts_[column];
+    const float by_reach = drift.reach * (static_cast<float>(largest_drift_) - drift.largest_then);
+    const float by_norm = drift.norm * (static_cast<float>(norm_drift_) - drift.norm_then);
+    return std::fabs(columns_[column].gradient) + std::min(by_reach, by_norm) < kNearlyOne - margin;
+}
+
+// Compute the gradients that are needed and collect the columns of the next model.
+L1Logistic::Violation L1Logistic::choose_working_set(const NodeColumns& x, float margin) {
     Violation found;
     working_.clear();
-    for (std::int32_t j = 0; j < n_columns; ++j) {
-        const float g = gradients_[j];
-        const float w = weights[j];
+    for (std::int32_t j = 0; j < x.n_columns; ++j) {
+        Column& column = columns_[j];
+        if (!has_gradients_) {
+            if (column.weight == 0.0F && is_certainly_inside(static_cast<std::size_t>(j), margin)) continue;
+            column.gradient = x.dot(j, residuals_.data());
+            drifts_[j].largest_then = static_cast<float>(largest_drift_);
+            drifts_[j].norm_then = static_cast<float>(norm_drift_);
+        }
         float v = 0.0F;
-        if (w == 0.0F) {
-            v = std::fabs(g) - 1.0F;
+        if (column.weight == 0.0F) {
+            v = std::fabs(column.gradient) - 1.0F;
             if (v < -margin) continue;
             v = std::max(v, 0.0F);
         } else {
-            v = std::fabs(g + (w > 0.0F ? 1.0F : -1.0F));
+            v = std::fabs(column.gradient + (column.weight > 0.0F ? 1.0F : -1.0F));
         }
         working_.push_back(j);
-        curvatures_[j] = kUnknown;
+        column.curvature = kUnknown;
         found.total += v;
         found.largest = std::max(found.largest, v);
     }
+    has_gradients_ = false;
     return found;
 }
 
-// Coordinate descent on the quadratic model. steps_ holds the direction; it is zero on entry.
+// Coordinate descent on the quadratic model. Targets are the weights on entry.
 std::int32_t L1Logistic::descend(const NodeColumns& x, const L1Config& config, Random& random) {
     active_ = working_;
     shrunk_.clear();
@@ -122,8 +160,9 @@ std::int32_t L1Logistic::descend(const NodeColumns& x, const L1Config& config, R
         for (std::size_t k = 0; k < active_.size(); ++k) {
             const std::int32_t j = active_[k];
             if (k + 1 < active_.size()) x.prefetch(active_[k + 1]);
-            const float g = gradients_[j] + (has_moved ? x.dot(j, moved_.data()) : 0.0F);
-            const float u = weights[j] + steps_[j];
+            Column& column = columns_[j];
+            const float g = column.gradient + (has_moved ? x.dot(j, moved_.data()) : 0.0F);
+            const float u = column.target;
             float v = 0.0F;
             if (u == 0.0F) {
                 v = std::fabs(g) - 1.0F;
@@ -139,8 +178,8 @@ std::int32_t L1Logistic::descend(const NodeColumns& x, const L1Config& config, R
             }
             total += v;
             largest = std::max(largest, v);
-            if (curvatures_[j] == kUnknown) curvatures_[j] = x.square_dot(j, hessian_.data()) + kCurvatureFloor;
-            const float h = curvatures_[j];
+            if (column.curvature == kUnknown) column.curvature = x.square_dot(j, hessian_.data()) + kCurvatureFloor;
+            const float h = column.curvature;
             float z = 0.0F;
             if (g + 1.0F < h * u)
                 z = -(g + 1.0F) / h;
@@ -150,7 +189,7 @@ std::int32_t L1Logistic::descend(const NodeColumns& x, const L1Config& config, R
                 z = -u;
             if (std::fabs(z) < 1e-12F) continue;
             z = std::clamp(z, -kLargestStep, kLargestStep);
-            steps_[j] += z;
+            column.target += z;  // exactly zero after z = -u
             x.add_weighted(j, z, hessian_.data(), moved_.data());
             has_moved = true;
         }
@@ -166,7 +205,8 @@ std::int32_t L1Logistic::descend(const NodeColumns& x, const L1Config& config, R
     return pass;
 }
 
-// Halve the step until the objective falls enough; false when no step does. Clears steps_.
+// Go from the weights towards the targets, halving the step until the objective falls enough; false when no step does.
+// Targets are the weights afterwards.
 bool L1Logistic::line_search(std::span<const float> signed_costs) {
     const std::size_t n = signed_costs.size();
     // From here moved_ is x.step itself.
@@ -175,15 +215,15 @@ bool L1Logistic::line_search(std::span<const float> signed_costs) {
     double expected = 0.0;
     double old_norm = 0.0;
     for (const std::int32_t j : working_) {
-        expected += static_cast<double>(gradients_[j]) * steps_[j];
-        old_norm += std::fabs(weights[j]);
+        expected += static_cast<double>(columns_[j].gradient) * (columns_[j].target - columns_[j].weight);
+        old_norm += std::fabs(columns_[j].weight);
     }
     bool accepted = false;
     float step = 1.0F;
     double slope = 0.0;
     for (int halving = 0; halving < kMaxHalvings && !accepted; ++halving, step *= 0.5F) {
         double new_norm = 0.0;
-        for (const std::int32_t j : working_) new_norm += std::fabs(weights[j] + step * steps_[j]);
+        for (const std::int32_t j : working_) new_norm += std::fabs(weight_after(columns_[j], step));
         if (halving == 0) slope = expected + new_norm - old_norm;
         float lanes[kLanes] = {};
         double change = new_norm - old_norm;
@@ -197,11 +237,11 @@ bool L1Logistic::line_search(std::span<const float> signed_costs) {
         for (const float lane : lanes) change += lane;
         accepted = change <= kSufficientDecrease * step * slope && change < -kSmallestDecrease;
         if (accepted) {
-            for (const std::int32_t j : working_) weights[j] += step * steps_[j];
+            for (const std::int32_t j : working_) columns_[j].weight = weight_after(columns_[j], step);
             for (std::size_t i = 0; i < n; ++i) scores[i] += step * moved_[i];
         }
     }
-    for (const std::int32_t j : working_) steps_[j] = 0.0F;
+    for (const std::int32_t j : working_) columns_[j].target = columns_[j].weight;
     return accepted;
 }
 

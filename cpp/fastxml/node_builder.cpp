@@ -4,16 +4,15 @@
 #include <bit>
 #include <cmath>
 
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
-
 namespace longtail::fastxml {
 namespace {
 
-// A column is stored as a plain vector when at least one row in this many has it: sixteen rows an instruction outrun a
-// list of (row, value) well before half the rows.
-constexpr std::int64_t kDenseShare = 8;
+// A column is frequent when at least one row in this many has it: then sixteen rows per instruction, zeros included, are
+// faster than a list.
+constexpr std::int64_t kFrequentShare = NodeColumns::kHasPacked ? 16 : 8;
+
+// Nodes with at most this many rows pack all columns: lists are not worth a branch there.
+constexpr std::int64_t kAllPacked = NodeColumns::kHasPacked ? 128 : 0;
 
 // Move the entries of a row whose feature has a slot to out_slots and out_values; both have room for the whole row and
 // sixteen more. Returns how many.
@@ -52,24 +51,42 @@ NodeBuilder::NodeBuilder(const FeaturesView& x, float bias) : x_(x), bias_(bias)
     }
 }
 
-NodeBuilder::FeatureSum NodeBuilder::sum_column(const NodeColumns::Entry* entries, std::int32_t count, const float* a) {
-    FeatureSum even;
-    FeatureSum odd;
-    std::int32_t k = 0;
-    for (; k + 2 <= count; k += 2) {
-        const float first = a[entries[k].row] * entries[k].value;
-        const float second = a[entries[k + 1].row] * entries[k + 1].value;
-        even.plain += first;
-        even.absolute += std::fabs(first);
-        odd.plain += second;
-        odd.absolute += std::fabs(second);
+bool NodeBuilder::build(std::span<const std::int32_t> rows, std::span<const float> signed_costs, bool any_sides,
+                        const ColumnsView& pooled) {
+    columns_.n_rows = static_cast<std::int64_t>(rows.size());
+    columns_.stride = NodeColumns::padded(columns_.n_rows);
+    columns_.feature_ids.clear();
+    columns_.ranges.clear();
+    columns_.n_plain = columns_.n_packed = columns_.n_columns = 0;
+    starts_.clear();
+    chosen_.clear();
+    set_costs(signed_costs, rows.size(), any_sides);
+    if (!pooled.ranges.empty())
+        build_from_pool(pooled, signed_costs);
+    else if (const auto* csr = std::get_if<CsrView>(&x_))
+        build_from_rows(*csr, rows, signed_costs);
+    else
+        build_dense(std::get<DenseView>(x_), rows, signed_costs);
+    return steepest_ > 1.0F;
+}
+
+void NodeBuilder::set_costs(std::span<const float> signed_costs, std::size_t n_rows, bool any_sides) {
+    double sum = 0.0;
+    double absolute = 0.0;
+    smallest_cost_ = std::fabs(signed_costs[0]);
+    float largest = smallest_cost_;
+    for (std::size_t i = 0; i < n_rows; ++i) {
+        const float cost = std::fabs(signed_costs[i]);
+        smallest_cost_ = std::min(smallest_cost_, cost);
+        largest = std::max(largest, cost);
+        sum += signed_costs[i];
+        absolute += cost;
     }
-    if (k < count) {
-        const float last = a[entries[k].row] * entries[k].value;
-        even.plain += last;
-        even.absolute += std::fabs(last);
-    }
-    return {even.plain + odd.plain, even.absolute + odd.absolute};
+    any_sides_factor_ = any_sides ? largest / smallest_cost_ : 0.0F;
+    bias_start_.gradient = static_cast<float>(-0.5 * sum * bias_);
+    bias_start_.reach = static_cast<float>(absolute * bias_);
+    bias_start_.norm = static_cast<float>(std::sqrt(absolute) * bias_);
+    steepest_ = std::fabs(bias_start_.gradient);
 }
 
 bool NodeBuilder::stays_zero(const FeatureSum& sum) const {
@@ -77,50 +94,155 @@ bool NodeBuilder::stays_zero(const FeatureSum& sum) const {
     return sum.absolute + std::fabs(sum.plain) <= 2.0F;  // twice the larger one of U_j and V_j
 }
 
-bool NodeBuilder::build(std::span<const std::int32_t> rows, std::span<const float> signed_costs, bool any_sides,
-                        const ColumnsView& pooled) {
-    any_sides_factor_ = 0.0F;
-    if (any_sides) {
-        float smallest = std::fabs(signed_costs[0]);
-        float largest = smallest;
-        for (std::size_t i = 0; i < rows.size(); ++i) {
-            smallest = std::min(smallest, std::fabs(signed_costs[i]));
-            largest = std::max(largest, std::fabs(signed_costs[i]));
+void NodeBuilder::choose(const FeatureSum& sum, std::int32_t feature) {
+    const float gradient = -0.5F * sum.plain;
+    steepest_ = std::max(steepest_, std::fabs(gradient));
+    chosen_.push_back({feature, 0, {gradient, sum.absolute}});
+}
+
+// Number the columns and make room for those that are not lists: zero everywhere but for the bias.
+void NodeBuilder::lay_out() {
+    const std::int64_t n = columns_.n_rows;
+    const auto is_frequent = [n](const Chosen& c) { return n <= kAllPacked || c.count * kFrequentShare >= n; };
+    const auto append = [this](std::size_t c) {
+        columns_of_[c] = columns_.n_columns++;
+        columns_.feature_ids.push_back(chosen_[c].feature);
+        starts_.push_back(chosen_[c].start);
+    };
+    columns_of_.resize(chosen_.size());
+    if (NodeColumns::kHasPacked) append_bias();
+    const std::int32_t first_frequent = columns_.n_columns;
+    for (std::size_t c = 0; c < chosen_.size(); ++c)
+        if (is_frequent(chosen_[c])) append(c);
+    columns_.n_packed = NodeColumns::kHasPacked ? columns_.n_columns - first_frequent : 0;
+    if (!NodeColumns::kHasPacked) append_bias();
+    columns_.n_plain = columns_.n_columns - columns_.n_packed;
+    for (std::size_t c = 0; c < chosen_.size(); ++c)
+        if (!is_frequent(chosen_[c])) append(c);
+    columns_.ranges.resize(static_cast<std::size_t>(columns_.n_columns - columns_.n_plain));
+
+    const auto n_bits = static_cast<std::size_t>(columns_.n_packed * columns_.stride / NodeColumns::kLanes);
+    if (columns_.bits.size() < n_bits) columns_.bits.resize(n_bits);
+    make_plain_room();
+}
+
+// The bias is the last plain column.
+void NodeBuilder::append_bias() {
+    if (bias_ == 0.0F) return;
+    ++columns_.n_columns;
+    columns_.feature_ids.push_back(n_features_);
+    starts_.push_back(bias_start_);
+}
+
+void NodeBuilder::make_plain_room() {
+    const auto size = static_cast<std::size_t>(columns_.n_plain * columns_.stride);
+    if (columns_.plain.size() < size) columns_.plain.resize(size);
+    std::fill_n(columns_.plain.begin(), size, 0.0F);
+    if (bias_ != 0.0F)
+        std::fill_n(columns_.plain.data() + (columns_.n_plain - 1) * columns_.stride, columns_.n_rows, bias_);
+}
+
+// ---- from columns -----------------------------------------------------------------------------------------------
+
+NodeBuilder::FeatureSum NodeBuilder::sum_column(const std::int32_t* rows, const float* values, std::int32_t count,
+                                                const float* a) {
+    FeatureSum sum;
+    std::int32_t k = 0;
+#if defined(__AVX512F__)
+    if (count >= NodeColumns::kLanes) {
+        __m512 plain = _mm512_setzero_ps();
+        __m512 absolute = _mm512_setzero_ps();
+        for (; k + NodeColumns::kLanes <= count; k += NodeColumns::kLanes) {
+            const __m512 ax = _mm512_mul_ps(_mm512_loadu_ps(values + k), kernels::gather(a, rows + k));
+            plain = _mm512_add_ps(plain, ax);
+            absolute = _mm512_add_ps(absolute, _mm512_abs_ps(ax));
         }
-        any_sides_factor_ = largest / smallest;
+        sum = {kernels::add_lanes(plain), kernels::add_lanes(absolute)};
     }
-    columns_.n_rows = static_cast<std::int64_t>(rows.size());
-    columns_.stride = NodeColumns::padded(columns_.n_rows);
-    columns_.feature_ids.clear();
-    columns_.begin.clear();
-    columns_.end.clear();
-    start_gradients_.clear();
-    set_bias_gradient(signed_costs);
-    if (!pooled.ranges.empty())
-        build_pooled(pooled, signed_costs);
-    else if (const auto* csr = std::get_if<CsrView>(&x_))
-        build_sparse(*csr, rows, signed_costs);
-    else
-        build_dense(std::get<DenseView>(x_), rows, signed_costs);
-    return steepest_ > 1.0F;
+#endif
+    FeatureSum even;
+    FeatureSum odd;
+    for (; k + 2 <= count; k += 2) {
+        const float first = a[rows[k]] * values[k];
+        const float second = a[rows[k + 1]] * values[k + 1];
+        even.plain += first;
+        even.absolute += std::fabs(first);
+        odd.plain += second;
+        odd.absolute += std::fabs(second);
+    }
+    if (k < count) {
+        const float last = a[rows[k]] * values[k];
+        even.plain += last;
+        even.absolute += std::fabs(last);
+    }
+    return {sum.plain + (even.plain + odd.plain), sum.absolute + (even.absolute + odd.absolute)};
 }
 
-void NodeBuilder::set_bias_gradient(std::span<const float> signed_costs) {
-    double sum = 0.0;
-    for (const float a : signed_costs) sum += a;
-    bias_gradient_ = static_cast<float>(-0.5 * sum * bias_);
-    steepest_ = std::fabs(bias_gradient_);
+void NodeBuilder::build_from_pool(const ColumnsView& pooled, std::span<const float> signed_costs) {
+    lasting_.clear();
+    begins_.clear();
+    // sum |a_i x_ij| times this bounds largest_cost * sum |x_ij|.
+    const float lasting_factor = pooled.largest_cost / smallest_cost_;
+    for (const ColumnRange& range : pooled.ranges) {
+        const FeatureSum sum =
+            sum_column(pooled.rows + range.begin, pooled.values + range.begin, range.count, signed_costs.data());
+        if (sum.absolute * lasting_factor <= 1.0F) continue;
+        lasting_.push_back(range);
+        if (stays_zero(sum)) continue;
+        choose(sum, range.feature);
+        chosen_.back().count = range.count;
+        begins_.push_back(range.begin);
+    }
+    if (steepest_ <= 1.0F) return;
+    lay_out();
+    columns_.rows = pooled.rows;
+    columns_.values = pooled.values;
+    for (std::size_t c = 0; c < chosen_.size(); ++c) {
+        const std::int32_t column = columns_of_[c];
+        const std::int64_t begin = begins_[c];
+        const std::int32_t count = chosen_[c].count;
+        if (column < columns_.n_plain) {
+            float* x = columns_.plain.data() + column * columns_.stride;
+            for (std::int64_t k = begin; k < begin + count; ++k) x[pooled.rows[k]] = pooled.values[k];
+            continue;
+        }
+        columns_.ranges[column - columns_.n_plain] = {begin, begin + count};
+        if (column < columns_.n_plain + columns_.n_packed) set_bits(column, pooled.rows + begin, count);
+    }
 }
 
-void NodeBuilder::build_sparse(const CsrView& x, std::span<const std::int32_t> rows,
-                               std::span<const float> signed_costs) {
+// Through bytes, which may be written in any order: setting bits of one word waits for the bit before.
+void NodeBuilder::set_bits(std::int32_t column, const std::int32_t* rows, std::int32_t count) {
+    constexpr std::int64_t kLanes = NodeColumns::kLanes;
+    const std::int64_t stride = columns_.stride;
+    if (flags_.size() < static_cast<std::size_t>(stride)) flags_.resize(static_cast<std::size_t>(stride), 0);
+    std::uint8_t* flags = flags_.data();
+    for (std::int32_t k = 0; k < count; ++k) flags[rows[k]] = 1;
+    std::uint16_t* bits = columns_.bits.data() + (column - columns_.n_plain) * (stride / kLanes);
+    for (std::int64_t g = 0; g < stride / kLanes; ++g) {
+#if defined(__AVX512F__)
+        const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(flags + g * kLanes));
+        bits[g] = static_cast<std::uint16_t>(_mm_movemask_epi8(_mm_cmpgt_epi8(bytes, _mm_setzero_si128())));
+#else
+        bits[g] = 0;
+        for (int k = 0; k < kLanes; ++k) bits[g] = static_cast<std::uint16_t>(bits[g] | flags[g * kLanes + k] << k);
+#endif
+    }
+    std::fill_n(flags, stride, std::uint8_t{0});
+}
+
+// ---- from rows --------------------------------------------------------------------------------------------------
+
+void NodeBuilder::build_from_rows(const CsrView& x, std::span<const std::int32_t> rows,
+                                  std::span<const float> signed_costs) {
     add_up(x, rows, signed_costs);
     choose_features();
     if (steepest_ > 1.0F) {
         collect_entries(x, rows);
+        lay_out();
         fill_columns();
     }
-    for (const std::int32_t feature : chosen_) slots_[feature] = -1;
+    for (const Chosen& c : chosen_) slots_[c.feature] = -1;
 }
 
 // The sums of every feature of the node; it is touched_ unless its sums are zero.
@@ -165,17 +287,12 @@ void NodeBuilder::add_up(const CsrView& x, std::span<const std::int32_t> rows, s
 
 // Give a slot to every feature that may leave zero, and forget the sums.
 void NodeBuilder::choose_features() {
-    chosen_.clear();
-    chosen_gradients_.clear();
     for (std::size_t t = 0; t < n_touched_; ++t) {
         const std::int32_t feature = touched_[t];
         FeatureSum& sum = sums_[feature];
-        const float gradient = -0.5F * sum.plain;
         if (!stays_zero(sum)) {
-            steepest_ = std::max(steepest_, std::fabs(gradient));
             slots_[feature] = static_cast<std::int32_t>(chosen_.size());
-            chosen_.push_back(feature);
-            chosen_gradients_.push_back(gradient);
+            choose(sum, feature);
         }
         sum = FeatureSum{};
     }
@@ -184,7 +301,6 @@ void NodeBuilder::choose_features() {
 // Copy the entries of the chosen features, row by row, with slots for feature ids.
 void NodeBuilder::collect_entries(const CsrView& x, std::span<const std::int32_t> rows) {
     entry_begin_.assign(1, 0);
-    counts_.assign(chosen_.size(), 0);
     std::int64_t n_entries = 0;
     for (const std::int32_t row : rows) {
         const std::int64_t last = x.indptr[row + 1];
@@ -197,124 +313,63 @@ void NodeBuilder::collect_entries(const CsrView& x, std::span<const std::int32_t
         std::int32_t* out_slots = entry_slots_.data();
         n_entries += pick_entries(x.indices.data() + x.indptr[row], x.values.data() + x.indptr[row],
                                   last - x.indptr[row], slots_.data(), out_slots + first, entry_values_.data() + first);
-        for (std::int64_t e = first; e < n_entries; ++e) ++counts_[out_slots[e]];
+        for (std::int64_t e = first; e < n_entries; ++e) ++chosen_[out_slots[e]].count;
         entry_begin_.push_back(n_entries);
     }
 }
 
 void NodeBuilder::fill_columns() {
-    const std::int64_t n = columns_.n_rows;
-    const bool has_bias = bias_ != 0.0F;
-    columns_.n_dense = 0;
-    columns_of_.resize(chosen_.size());
-    for (std::size_t slot = 0; slot < chosen_.size(); ++slot) {
-        if (counts_[slot] * kDenseShare < n) continue;
-        columns_of_[slot] = columns_.n_dense++;
-        columns_.feature_ids.push_back(chosen_[slot]);
-        start_gradients_.push_back(chosen_gradients_[slot]);
+    constexpr std::int64_t kLanes = NodeColumns::kLanes;
+    const std::int64_t n_groups = columns_.stride / kLanes;
+    const std::int32_t n_plain = columns_.n_plain;
+    const std::int32_t first_list = n_plain + columns_.n_packed;
+    next_.resize(chosen_.size());
+    std::int64_t n_entries = 0;
+    for (std::size_t c = 0; c < chosen_.size(); ++c) {
+        next_[c] = n_entries;
+        if (columns_of_[c] < n_plain) continue;
+        columns_.ranges[columns_of_[c] - n_plain] = {n_entries, n_entries + chosen_[c].count};
+        n_entries += chosen_[c].count;
     }
-    make_dense_room(has_bias);
-    columns_.n_columns = columns_.n_dense;
-    std::int64_t n_sparse = 0;
-    for (std::size_t slot = 0; slot < chosen_.size(); ++slot) {
-        if (counts_[slot] * kDenseShare >= n) continue;
-        columns_of_[slot] = columns_.n_columns++;
-        columns_.feature_ids.push_back(chosen_[slot]);
-        start_gradients_.push_back(chosen_gradients_[slot]);
-        const std::int64_t count = counts_[slot];
-        counts_[slot] = n_sparse;  // from here on the next free place
-        columns_.begin.push_back(n_sparse);
-        n_sparse += count;
-        columns_.end.push_back(n_sparse);
-    }
-    entries_.resize(std::max(entries_.size(), static_cast<std::size_t>(n_sparse)));
-    columns_.entries = entries_.data();
-    for (std::int64_t i = 0; i < n; ++i) {
+    const auto room = static_cast<std::size_t>(n_entries + kLanes);
+    if (own_rows_.size() < room) own_rows_.resize(room);
+    if (own_values_.size() < room) own_values_.resize(room);
+    columns_.rows = own_rows_.data();
+    columns_.values = own_values_.data();
+    std::fill_n(columns_.bits.begin(), columns_.n_packed * n_groups, std::uint16_t{0});
+    std::uint16_t* bits = columns_.bits.data();
+    for (std::int64_t i = 0; i < columns_.n_rows; ++i) {
+        const auto bit = static_cast<std::uint16_t>(1U << (i % kLanes));
         for (std::int64_t e = entry_begin_[i]; e < entry_begin_[i + 1]; ++e) {
             const std::int32_t slot = entry_slots_[e];
             const std::int32_t column = columns_of_[slot];
-            if (column < columns_.n_dense) {
-                columns_.dense[column * columns_.stride + i] = entry_values_[e];
-            } else {
-                entries_[counts_[slot]++] = {static_cast<std::int32_t>(i), entry_values_[e]};
+            if (column < n_plain) {
+                columns_.plain[column * columns_.stride + i] = entry_values_[e];
+                continue;
             }
+            const std::int64_t place = next_[slot]++;
+            own_values_[place] = entry_values_[e];
+            if (column < first_list)
+                bits[(column - n_plain) * n_groups + i / kLanes] |= bit;
+            else
+                own_rows_[place] = static_cast<std::int32_t>(i);
         }
     }
 }
 
-// As build_sparse, from columns instead of rows.
-void NodeBuilder::build_pooled(const ColumnsView& pooled, std::span<const float> signed_costs) {
-    const float* a = signed_costs.data();
-    chosen_.clear();
-    chosen_gradients_.clear();
-    for (std::size_t r = 0; r < pooled.ranges.size(); ++r) {
-        const ColumnRange& range = pooled.ranges[r];
-        const FeatureSum sum = sum_column(pooled.entries + range.begin, range.count, a);
-        if (stays_zero(sum)) continue;
-        const float gradient = -0.5F * sum.plain;
-        steepest_ = std::max(steepest_, std::fabs(gradient));
-        chosen_.push_back(static_cast<std::int32_t>(r));
-        chosen_gradients_.push_back(gradient);
-    }
-    if (steepest_ <= 1.0F) return;
-    const std::int64_t n = columns_.n_rows;
-    columns_.entries = pooled.entries;
-    columns_.n_dense = 0;
-    const auto is_dense = [n](const ColumnRange& range) { return range.count * kDenseShare >= n; };
-    for (std::size_t c = 0; c < chosen_.size(); ++c) {
-        if (!is_dense(pooled.ranges[chosen_[c]])) continue;
-        ++columns_.n_dense;
-        columns_.feature_ids.push_back(pooled.ranges[chosen_[c]].feature);
-        start_gradients_.push_back(chosen_gradients_[c]);
-    }
-    make_dense_room(bias_ != 0.0F);
-    float* dense = columns_.dense.data();
-    columns_.n_columns = columns_.n_dense;
-    for (std::size_t c = 0; c < chosen_.size(); ++c) {
-        const ColumnRange& range = pooled.ranges[chosen_[c]];
-        if (is_dense(range)) {
-            const NodeColumns::Entry* entries = pooled.entries + range.begin;
-            for (std::int32_t k = 0; k < range.count; ++k) dense[entries[k].row] = entries[k].value;
-            dense += columns_.stride;
-        } else {
-            start_gradients_.push_back(chosen_gradients_[c]);
-            append_pooled_column(range);
-        }
-    }
-}
-
-void NodeBuilder::append_pooled_column(const ColumnRange& range) {
-    columns_.feature_ids.push_back(range.feature);
-    columns_.begin.push_back(range.begin);
-    columns_.end.push_back(range.begin + range.count);
-    ++columns_.n_columns;
-}
-
-// Append the bias, if there is one, as the last dense column and make room for all of them, zero but for the bias.
-void NodeBuilder::make_dense_room(bool has_bias) {
-    columns_.n_dense += has_bias ? 1 : 0;
-    const auto size = static_cast<std::size_t>(columns_.n_dense * columns_.stride);
-    if (columns_.dense.size() < size) columns_.dense.resize(size);
-    std::fill_n(columns_.dense.begin(), size, 0.0F);
-    if (!has_bias) return;
-    float* bias_column = columns_.dense.data() + (columns_.n_dense - 1) * columns_.stride;
-    std::fill_n(bias_column, columns_.n_rows, bias_);
-    columns_.feature_ids.push_back(n_features_);
-    start_gradients_.push_back(bias_gradient_);
-}
+// ---- dense X ----------------------------------------------------------------------------------------------------
 
 void NodeBuilder::build_dense(const DenseView& x, std::span<const std::int32_t> rows,
                               std::span<const float> signed_costs) {
     constexpr std::int64_t kTile = NodeColumns::kLanes;
     const std::int64_t n = columns_.n_rows;
     const std::int64_t stride = columns_.stride;
-    columns_.n_dense = n_features_;
-    for (std::int32_t j = 0; j < n_features_; ++j) {
-        columns_.feature_ids.push_back(j);
-        start_gradients_.push_back(0.0F);
-    }
-    make_dense_room(bias_ != 0.0F);
-    columns_.n_columns = columns_.n_dense;
+    for (std::int32_t j = 0; j < n_features_; ++j) columns_.feature_ids.push_back(j);
+    starts_.resize(static_cast<std::size_t>(n_features_));
+    columns_.n_columns = n_features_;
+    append_bias();
+    columns_.n_plain = columns_.n_columns;
+    make_plain_room();
     // Sixteen rows at a time, so that each write fills a cache line.
     for (std::int64_t first = 0; first < n; first += kTile) {
         const float* sources[kTile];
@@ -322,13 +377,18 @@ void NodeBuilder::build_dense(const DenseView& x, std::span<const std::int32_t> 
         for (std::int64_t k = 0; k < kTile; ++k)
             sources[k] = x.values.data() + rows[std::min(first + k, n - 1)] * x.n_cols;
         for (std::int32_t j = 0; j < n_features_; ++j) {
-            float* out = columns_.dense.data() + j * stride + first;
+            float* out = columns_.plain.data() + j * stride + first;
             for (std::int64_t k = 0; k < n_tile; ++k) out[k] = sources[k][j];
         }
     }
+    const float* a = signed_costs.data();
     for (std::int32_t j = 0; j < n_features_; ++j) {
-        start_gradients_[j] = -0.5F * columns_.dot(j, signed_costs.data());
-        steepest_ = std::max(steepest_, std::fabs(start_gradients_[j]));
+        const float* column = columns_.plain.data() + j * stride;
+        const float plain = kernels::sum_plain(stride, [&](std::int64_t i) { return a[i] * column[i]; });
+        const float absolute = kernels::sum_plain(stride, [&](std::int64_t i) { return std::fabs(a[i] * column[i]); });
+        const float square = kernels::sum_plain(stride, [&](std::int64_t i) { return std::fabs(a[i]) * column[i] * column[i]; });
+        starts_[j] = {-0.5F * plain, absolute, std::sqrt(square)};
+        steepest_ = std::max(steepest_, std::fabs(starts_[j].gradient));
     }
 }
 

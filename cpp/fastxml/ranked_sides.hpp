@@ -36,7 +36,7 @@ public:
     void load(std::span<const std::int32_t> rows, const LabelsView& y, std::span<const float> label_weights);
 
     // Whether all loaded rows have the same labels: then any leaf below this node would be like the node itself.
-    bool is_pure() const { return entries_.size() == node_labels_.size() * row_gains_.size(); }
+    bool is_pure() const { return n_entries_ == node_labels_.size() * row_gains_.size(); }
 
     // Alternate rankings and sides until no row changes sides; sides[i] is 1 for right (+1), 0 for left (-1).
     // Returns the number of rounds.
@@ -50,24 +50,40 @@ public:
     std::span<const float> discounts(bool right) const { return right ? right_discounts_ : left_discounts_; }
 
 private:
+    static constexpr std::size_t kLanes = 16;
+    static constexpr std::int32_t kNoLabel = 0;
+
+    void add_row(std::span<const std::int32_t> labels, std::span<const float> label_weights, std::size_t place);
+    float row_gain(std::size_t n_labels);
     void rank_labels(bool right, bool is_nearly_ranked);
+    void count_ranks(std::span<const std::int64_t> keys, std::vector<float>& discounts) const;
+    void move_row(std::size_t row, std::int64_t sign);
+    std::size_t choose_sides(std::span<std::uint8_t> sides, std::size_t first, const SeparatorCosts& costs);
     float discount(std::size_t rank);
+    // The first label of a row; the next ones follow at distance kLanes.
+    const std::int32_t* row_begin(std::size_t row) const {
+        return blocks_.data() + block_begin_[row / kLanes] + row % kLanes;
+    }
 
     RankConfig config_;
     std::vector<std::int32_t> slots_;  // label id -> node label, -1 outside the node
     std::vector<std::int32_t> node_labels_;
-    std::vector<std::int64_t> entry_begin_;
-    std::vector<std::int32_t> entries_;  // node labels, row by row
+    // Node labels, plus one, of sixteen rows at a time: the first label of each row, then the second one of each, and so
+    // on to the longest row; shorter ones have kNoLabel.
+    std::vector<std::int32_t> blocks_;
+    std::vector<std::int64_t> block_begin_;
+    std::vector<std::int32_t> row_sizes_;
+    std::size_t n_entries_ = 0;
     std::vector<float> row_gains_;       // I_k(y_i)
-    std::vector<std::int64_t> row_units_;
     std::vector<float> label_factors_;         // 1/p by node label
     std::vector<std::int64_t> total_weights_;  // by node label, in fixed point
     std::vector<std::int64_t> right_weights_;
     std::vector<float> right_discounts_;
     std::vector<float> left_discounts_;
-    std::vector<float> preferences_;  // what a row gains on the right over the left, by node label
-    std::vector<std::uint64_t> right_keys_;  // (weight, node label), in the order of the ranking
-    std::vector<std::uint64_t> left_keys_;
+    std::vector<float> preferences_;  // what a row gains on the right over the left, by node label plus one
+    std::vector<std::int64_t> right_keys_;  // (weight, node label), in the order of the ranking if they are many
+    std::vector<std::int64_t> left_keys_;
+    std::vector<std::int64_t> spare_keys_;
     std::vector<float> discount_table_;
     std::vector<float> ideal_gains_;  // I_k by number of labels
 };

@@ -188,9 +188,9 @@ TEST_CASE("columns handed down from node to node are those of the node's rows") 
                 solver.weights.clear();
                 if (builder.build(part.rows, costs, false, columns)) {
                     for (std::int32_t j = 0; j < builder.columns().n_columns; ++j)
-                        found[is_pooled][builder.columns().feature_ids[j]] = builder.start_gradients()[j];
+                        found[is_pooled][builder.columns().feature_ids[j]] = builder.starts()[j].gradient;
                     Random order(seed, 3);
-                    solver.solve(builder.columns(), costs, builder.start_gradients(), kConverged, order);
+                    solver.solve(builder.columns(), costs, builder.starts(), kConverged, order);
                     objectives[is_pooled] = solver.objective(costs);
                 } else {
                     objectives[is_pooled] = 0.0;
@@ -213,7 +213,7 @@ TEST_CASE("columns handed down from node to node are those of the node's rows") 
                 places.push_back(&side == &left ? place : ~place);
                 side.rows.push_back(row);
             }
-            pool.split(part.columns, places, true, true, left.columns, right.columns);
+            pool.split(part.columns, pool.view(part.columns).ranges, places, true, true, left.columns, right.columns);
             parts.push_back(right);
             parts.push_back(left);
         }

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+// Sums over one column of a node in each of the three forms that NodeColumns stores. `a` and `b` have one value per row.
+namespace longtail::fastxml::kernels {
+
+inline constexpr std::int64_t kLanes = 16;
+
+// ---- plain: one value per row; n is a multiple of sixteen -------------------------------------------------------
+
+inline float add_lanes(const float (&lanes)[2 * kLanes]) {
+    float sums[kLanes / 2];
+    for (std::int64_t k = 0; k < kLanes / 2; ++k)
+        sums[k] = (lanes[k] + lanes[k + kLanes / 2]) + (lanes[k + kLanes] + lanes[k + 3 * kLanes / 2]);
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+// sum f(i), in 32 lanes: the order of additions does not depend on the compiler.
+template <class Term>
+float sum_plain(std::int64_t n, Term term) {
+    float lanes[2 * kLanes] = {};
+    std::int64_t i = 0;
+    for (; i + 2 * kLanes <= n; i += 2 * kLanes)
+        for (std::int64_t k = 0; k < 2 * kLanes; ++k) lanes[k] += term(i + k);
+    if (i < n)
+        for (std::int64_t k = 0; k < kLanes; ++k) lanes[k] += term(i + k);
+    return add_lanes(lanes);
+}
+
+#if defined(__AVX512F__)
+inline float add_lanes(__m512 lanes) {
+    alignas(64) float all[kLanes];  // through memory: GCC 12 warns about the undefined parts of casts between vectors
+    _mm512_store_ps(all, lanes);
+    const __m256 eight = _mm256_add_ps(_mm256_load_ps(all), _mm256_load_ps(all + 8));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+// a[rows[0]] .. a[rows[15]]. The masked form, because some compilers warn about the undefined vector of the other one.
+inline __m512 gather(const float* a, const std::int32_t* rows) {
+    return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), 0xFFFF, _mm512_loadu_si512(rows), a, 4);
+}
+#endif
+
+// ---- list: rows and values --------------------------------------------------------------------------------------
+
+inline float dot_list(const std::int32_t* rows, const float* values, std::int64_t n, const float* a) {
+    float sum = 0.0F;
+    std::int64_t k = 0;
+#if defined(__AVX512F__)
+    if (n >= kLanes) {
+        __m512 lanes = _mm512_setzero_ps();
+        for (; k + kLanes <= n; k += kLanes)
+            lanes = _mm512_fmadd_ps(_mm512_loadu_ps(values + k), gather(a, rows + k), lanes);
+        sum = add_lanes(lanes);
+    }
+#endif
+    float s0 = 0.0F;
+    float s1 = 0.0F;
+    float s2 = 0.0F;
+    float s3 = 0.0F;
+    for (; k + 4 <= n; k += 4) {
+        s0 += values[k] * a[rows[k]];
+        s1 += values[k + 1] * a[rows[k + 1]];
+        s2 += values[k + 2] * a[rows[k + 2]];
+        s3 += values[k + 3] * a[rows[k + 3]];
+    }
+    for (; k < n; ++k) s0 += values[k] * a[rows[k]];
+    return sum + ((s0 + s1) + (s2 + s3));
+}
+
+inline float square_dot_list(const std::int32_t* rows, const float* values, std::int64_t n, const float* a) {
+    float s0 = 0.0F;
+    float s1 = 0.0F;
+    std::int64_t k = 0;
+    for (; k + 2 <= n; k += 2) {
+        s0 += values[k] * values[k] * a[rows[k]];
+        s1 += values[k + 1] * values[k + 1] * a[rows[k + 1]];
+    }
+    if (k < n) s0 += values[k] * values[k] * a[rows[k]];
+    return s0 + s1;
+}
+
+// ---- packed: a bit per row, and the values of the rows whose bit is set. values has sixteen floats of padding. ------
+
+#if defined(__AVX512F__)
+
+// use(first row of a group of sixteen, their values as a vector)
+template <class Use>
+void for_each_packed(const std::uint16_t* bits, const float* values, std::int64_t n_groups, Use use) {
+    for (std::int64_t g = 0; g < n_groups; ++g) {
+        const __mmask16 mask = bits[g];
+        use(g * kLanes, _mm512_maskz_expand_ps(mask, _mm512_loadu_ps(values)));
+        values += std::popcount(bits[g]);
+    }
+}
+
+inline float dot_packed(const std::uint16_t* bits, const float* values, std::int64_t n_groups, const float* a) {
+    __m512 even = _mm512_setzero_ps();
+    __m512 odd = _mm512_setzero_ps();
+    std::int64_t g = 0;
+    for (; g + 2 <= n_groups; g += 2) {
+        const float* second = values + std::popcount(bits[g]);
+        even = _mm512_fmadd_ps(_mm512_maskz_expand_ps(bits[g], _mm512_loadu_ps(values)), _mm512_load_ps(a + g * kLanes), even);
+        odd = _mm512_fmadd_ps(_mm512_maskz_expand_ps(bits[g + 1], _mm512_loadu_ps(second)),
+                              _mm512_load_ps(a + (g + 1) * kLanes), odd);
+        values = second + std::popcount(bits[g + 1]);
+    }
+    if (g < n_groups)
+        even = _mm512_fmadd_ps(_mm512_maskz_expand_ps(bits[g], _mm512_loadu_ps(values)), _mm512_load_ps(a + g * kLanes), even);
+    return add_lanes(_mm512_add_ps(even, odd));
+}
+
+#endif
+
+}  // namespace longtail::fastxml::kernels
