@@ -45,7 +45,9 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def accuracy() -> str:
-    runs = {(record["dataset"], str(record["params"])): record for record in accuracies() if is_system(record, "FastXML")}
+    runs = {
+        (record["dataset"], str(record["params"])): record for record in accuracies() if is_system(record, "FastXML")
+    }
     rows = []
     for (dataset, _), record in sorted(runs.items(), key=lambda item: list(NAMES).index(item[0][0])):
         published = PUBLISHED.get(dataset, "–")
@@ -73,7 +75,9 @@ def losses() -> str:
     records = [record for record in read("fastxml_accuracy") if record["question"] == "losses in the split"]
     rows = []
     for loss, published in PUBLISHED_LOSSES.items():
-        found = {name: measures(last(records, dataset=name, variant=loss)) for name in ("bibtex", "delicious", "mediamill")}
+        found = {
+            name: measures(last(records, dataset=name, variant=loss)) for name in ("bibtex", "delicious", "mediamill")
+        }
         theirs = [published["bibtex"], published["delicious"]]
         rows.append([loss, found["bibtex"], theirs[0], found["delicious"], theirs[1], found["mediamill"]])
     return table(["P@1 / 3 / 5", "Bibtex", "KDD 2014", "Delicious", "KDD 2014", "Mediamill"], rows)

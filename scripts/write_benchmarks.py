@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md, its plots and the tables of the README and of the algorithms' pages from benchmarks/results.
+"""Write docs/benchmarks.md, its plots and the tables of README and algorithm pages from benchmarks/results.
 
 With --check, exit with 1 if one of them is out of date. Published figures are in benchmarks/published.toml, the section
 on weaknesses in benchmarks/where_we_lose.md.
@@ -70,7 +70,10 @@ def page(lines: list[dict[str, Any]]) -> str:
         if scale_series(single_thread(lines)):
             parts.append("![training time against the number of labels](benchmarks/time-labels.svg)")
         parts.append("")
-    parts += ["## Where other libraries are better\n", (ROOT / "benchmarks" / "where_we_lose.md").read_text(encoding="utf-8")]
+    parts += [
+        "## Where other libraries are better\n",
+        (ROOT / "benchmarks" / "where_we_lose.md").read_text(encoding="utf-8"),
+    ]
     return "\n".join(parts)
 
 
