@@ -1,16 +1,18 @@
-"""Write the tables of docs/gbdt.md from the saved results: the last line of each run counts.
+"""Write the tables of docs/results/gbdt.md from benchmarks/results: the last line of each run counts.
 
 python benchmarks/gbdt_tables.py           print them
-python benchmarks/gbdt_tables.py --write   put them into docs/gbdt.md, between its <!-- table … --> marks
+python benchmarks/gbdt_tables.py --write   write them between the page's <!-- table … --> marks
+python benchmarks/gbdt_tables.py --check   exit with 1 if the page is out of date
 """
 
 import argparse
 import json
 import re
+import sys
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parent / "results"
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "gbdt.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "gbdt.md"
 
 # Si et al., ICML 2017: prediction seconds for the test set, megabytes, P@1, P@3 (Table 3); Wiki10-31K (Table 1).
 PUBLISHED_3 = {
@@ -115,13 +117,13 @@ def table_3() -> str:
 
 
 PAPERS, IDF, BEST = "paper's settings", "paper's settings, idf", "best settings"
-KINDS = {PAPERS: PAPERS, IDF: f"{PAPERS}, words weighed by idf", BEST: BEST}
+KINDS = {PAPERS: PAPERS, IDF: f"{PAPERS}, words weighted by idf", BEST: BEST}
 
 
 def table_4() -> str:
     records = read("gbdt_large_tree")
     rows = []
-    for kind, labels in (("all labels, as the paper", 0), ("the 100 strongest labels of a node, our default", 64)):
+    for kind, labels in (("all labels, as in the paper", 0), ("the 100 strongest labels of a node, the default", 64)):
         one = last(records, threads=1, split_labels=labels)
         two = last(records, threads=2, split_labels=labels)
         if one and two:
@@ -183,17 +185,21 @@ def outcome(record: dict) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     made = {"1": table_1(), "3": table_3(), "4": table_4()}
     made |= {"vanilla": table_vanilla(), "xgboost": table_xgboost(), "labels": table_labels()}
-    if options.write:
-        page = PAGE.read_text()
-        for number, text in made.items():
-            pattern = rf"(<!-- table {number} -->\n).*?\n?(<!-- end -->)"
-            page = re.sub(pattern, lambda m, text=text: m[1] + text + "\n" + m[2], page, flags=re.DOTALL)
-        PAGE.write_text(page)
-    else:
+    if not options.write and not options.check:
         print("\n\n".join(made.values()))
+        return
+    old = page = PAGE.read_text(encoding="utf-8")
+    for number, text in made.items():
+        pattern = rf"(<!-- table {number} -->\n).*?\n?(<!-- end -->)"
+        page = re.sub(pattern, lambda m, text=text: m[1] + text + "\n" + m[2], page, flags=re.DOTALL)
+    if options.write:
+        PAGE.write_text(page, encoding="utf-8")
+    elif page != old:
+        sys.exit(f"{PAGE} is out of date: run {Path(__file__).name} --write and commit it")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,17 @@
-"""Write the tables of docs/dismec.md from benchmarks/results/dismec_*.jsonl: the last line of each run counts.
+"""Write the tables of docs/results/dismec.md from benchmarks/results/dismec_*.jsonl: the last line of each run counts.
 
-Example: python benchmarks/write_dismec_tables.py
+python benchmarks/write_dismec_tables.py           write them between the page's marks
+python benchmarks/write_dismec_tables.py --check   exit with 1 if the page is out of date
 """
 
 import argparse
 import json
 import re
+import sys
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parent / "results"
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "dismec.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "results" / "dismec.md"
 NAMES = {"bibtex": "Bibtex", "delicious": "Delicious", "mediamill": "Mediamill", "eurlex": "EURLex-4K"}
 NAMES["wnwords"] = "wnwords"
 # Measured or published elsewhere; docs/benchmarks.md has the peers that are run beside ours.
@@ -92,7 +94,7 @@ def speed() -> list[str]:
             f"The pass over {NAMES[dataset]} for 64 labels takes {record['pass_64_bfloat16_ms']:.1f} ms. It reads X at "
             f"{record['x_gb_s']:.1f} GB/s and weights at {record['weights_gb_s']:.0f} GB/s, where a copy of 64 MB "
             f"reads and writes {record['copy_gb_s']:.0f} GB/s. With all weights in the first-level cache it would take "
-            f"{record['pass_64_in_first_cache_ms']:.1f} ms: instructions bound it, not memory.",
+            f"{record['pass_64_in_first_cache_ms']:.1f} ms, so it is bound by instructions, not by memory.",
         ]
     return out
 
@@ -102,13 +104,18 @@ def _megabytes(size: int | None) -> str:
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    text = PAGE.read_text()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    old = text = PAGE.read_text(encoding="utf-8")
     for name, lines in {"accuracy": accuracy(), "starts": starts(), "speed": speed()}.items():
         pattern = re.compile(f"<!-- {name} -->.*<!-- /{name} -->", re.DOTALL)
         body = "\n".join(lines).rstrip()
         text = pattern.sub(lambda _, n=name, b=body: f"<!-- {n} -->\n\n{b}\n\n<!-- /{n} -->", text)
-    PAGE.write_text(text)
+    if not options.check:
+        PAGE.write_text(text, encoding="utf-8")
+    elif text != old:
+        sys.exit(f"{PAGE} is out of date: run {Path(__file__).name} and commit it")
 
 
 if __name__ == "__main__":

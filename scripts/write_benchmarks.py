@@ -1,5 +1,8 @@
-"""Write docs/benchmarks.md, its plots and the README's table from benchmarks/results, or with --check tell whether
-they are fresh. What papers published is in benchmarks/published.toml, our comment in benchmarks/where_we_lose.md."""
+"""Write docs/benchmarks.md, its plots and the tables of README and algorithm pages from benchmarks/results.
+
+With --check, exit with 1 if one of them is out of date. Published figures are in benchmarks/published.toml, the section
+on weaknesses in benchmarks/where_we_lose.md.
+"""
 
 import argparse
 import json
@@ -18,24 +21,38 @@ RESULTS = ROOT / "benchmarks" / "results"
 PAGE, README, PLOTS = ROOT / "docs" / "benchmarks.md", ROOT / "README.md", ROOT / "docs" / "benchmarks"
 BEGIN, END = "<!-- results: written by scripts/write_benchmarks.py -->\n", "<!-- end of results -->\n"
 
+# The data set and the systems whose figures an algorithm's page shows.
+ALGORITHMS = {
+    "dismec": ("EURLex-4K", ("DiSMEC", "DiSMEC int8")),
+    "fastxml": ("EURLex-4K", ("FastXML",)),
+    "pfastrexml": ("EURLex-4K", ("PfastXML", "PfastreXML")),
+    "gbdt": ("Mediamill", ("GBDTSparse",)),
+}
+
 HEAD = """# Benchmarks
 
 <!-- Written by scripts/write_benchmarks.py from benchmarks/results/systems.jsonl; do not edit. -->
 
-Ours (bold) and the peers, each in a process of its own, pinned to as many cores as it has threads, alone on the
-machine but for three slow cells that shared it (one-vs-rest of scikit-learn and napkinXC on EURLex-4K, XGBoost on
-Mediamill: alone they would be faster); `make bench` runs it all again, `benchmarks/matrix.toml` says what. Parameters
-are the defaults, except: Parabel and Bonsai three trees, Bonsai `collapse_every_n_layers=5`; PECOS one-vs-rest drops
-weights under 0.01; XGBoost 30 rounds of multi-output trees. Rows have length 1, except on Mediamill and where a table
-says that a system got them as they are; which of the two a system gets on Bibtex, Delicious and Mediamill was settled
-after trying both with some of our systems on the test rows, so the choice is not blind. All go through the same
-clock: data is in memory when training begins, libraries are imported, prediction is timed on the model as loaded from
-its files. Times are wall seconds, the median of the runs with the least and greatest in brackets. "one row" is a call
-with a single row; Omikuji has no other. "peak" is the largest resident memory of the process until training ended,
-with the data. Model sizes are those of the files. P, nDCG, PSP (propensity-scored precision, A = 0.55, B = 1.5) and
-coverage are computed by the same code for all, in %; every test row counts, also those without labels. Published
-figures (in italics) were not measured here, and the splits of Bibtex, Delicious and Mediamill differ from the
-repository's random ones: differences of a point mean nothing there.
+longtail's systems are in bold. `make bench` runs all measurements again, as declared in `benchmarks/matrix.toml`;
+[Measuring it yourself](bench.md) describes how to run them on your own data.
+
+- **Setting.** Each system runs in its own process, pinned to as many cores as it has threads, on an otherwise idle
+  machine. Three slow cells shared the machine and would be faster alone: one-vs-rest of scikit-learn and of napkinXC
+  on EURLex-4K, and XGBoost on Mediamill.
+- **Parameters** are the defaults, with these exceptions: Parabel and Bonsai have three trees, Bonsai has
+  `collapse_every_n_layers=5`, PECOS one-vs-rest drops weights below 0.01, and XGBoost has 30 rounds of multi-output
+  trees.
+- **Rows** have length 1, except on Mediamill and where a table says otherwise. On Bibtex, Delicious and Mediamill this
+  choice was made after both variants had been tried on the test rows with some of longtail's systems.
+- **Time** is wall time in seconds: the median, with the least and the greatest run in brackets. Data is in memory and
+  libraries are imported before the clock starts. Prediction uses the model as loaded from its files. "one row" is a
+  call with a single row; Omikuji offers only that.
+- **Memory and size.** "peak" is the largest resident memory of the process until the end of training, data included.
+  Model sizes are those of the files.
+- **Metrics** (P, nDCG, coverage, and PSP, the propensity-scored precision with A = 0.55 and B = 1.5) are computed by
+  the same code for all systems, in %. All test rows count, including those without labels.
+- **Published figures** are in italics and were not measured here. The splits of Bibtex, Delicious and Mediamill differ
+  from the repository's random ones, so differences of a point are not meaningful there.
 """
 
 
@@ -53,7 +70,10 @@ def page(lines: list[dict[str, Any]]) -> str:
         if scale_series(single_thread(lines)):
             parts.append("![training time against the number of labels](benchmarks/time-labels.svg)")
         parts.append("")
-    parts += ["## Where we lose\n", (ROOT / "benchmarks" / "where_we_lose.md").read_text(encoding="utf-8")]
+    parts += [
+        "## Where other libraries are better\n",
+        (ROOT / "benchmarks" / "where_we_lose.md").read_text(encoding="utf-8"),
+    ]
     return "\n".join(parts)
 
 
@@ -62,7 +82,7 @@ def single_thread(lines: list[dict[str, Any]]) -> list[Summary]:
 
 
 def machines(lines: list[dict[str, Any]]) -> str:
-    """Say where it was measured and with which versions."""
+    """List the machines, commits and versions."""
     places = {f"{m['cpu']}, {m['cores']} cores, {m['isa']}, Python {m['python']}" for m in machine_of(lines)}
     commits = list(dict.fromkeys(m["commit"] for m in machine_of(lines)))
     versions = {name: version for line in lines for name, version in line.get("versions", {}).items()}
@@ -88,38 +108,49 @@ def published() -> list[dict[str, Any]]:
 
 def readme_part(lines: list[dict[str, Any]]) -> str:
     """Write the README's tables: EURLex-4K, then reading and serving from their own benchmarks."""
-    rows = [row for row in single_thread(lines) if row.first["dataset"] == "EURLex-4K"]
-    rows.sort(key=lambda row: -(row.median("P@1") or 0))
     parts = []
+    rows = [row for row in single_thread(lines) if row.first["dataset"] == "EURLex-4K"]
     if rows:
-        columns = {
-            "train, s": ("train_wall_seconds", 3),
-            "predict, ms/row": ("predict_ms_per_row", 2),
-            "model, MB": ("model_mb", 3),
-        }
-        metrics = ("P@1", "P@5", "PSP@1", "PSP@5")
-        names = ["EURLex-4K, one thread", *columns, *metrics]
-        parts += [f"| {' | '.join(names)} |", "|---" + "|---:" * (len(names) - 1) + "|"]
-        for row in rows:
-            title = f"**{row.first['title']}**" if row.first["ours"] else row.first["title"]
-            numbers = [number(row.median(name), digits) for name, digits in columns.values()]
-            accuracy = [f"{row.median(name) or 0:.2f}" for name in metrics]
-            parts.append(f"| {' | '.join([title, *numbers, *accuracy])} |")
-        parts.append("")
+        rows.sort(key=lambda row: -(row.median("P@1") or 0))
+        parts += [systems_table("EURLex-4K", rows), ""]
     reading = {line["system"]: line["wall_seconds"] for line in stored("parse") if is_plain_eurlex(line)}
     starts = {line["system"]: line["first_answer_seconds"] for line in stored("serving") if line["part"] == "start"}
     systems = list(dict.fromkeys([*reading, *starts]))
     parts += [f"| | {' | '.join(systems)} |", "|---" + "|---:" * len(systems) + "|"]
     for title, values in (
-        ("reading EURLex-4K (49 MB of text), s", reading),
-        ("start of a service to its first answer, s", starts),
+        ("read EURLex-4K (49 MB of text), s", reading),
+        ("start a service, until its first answer, s", starts),
     ):
         parts.append(f"| {title} | {' | '.join(number(values.get(name), 2) for name in systems)} |")
     return "\n".join(parts) + "\n"
 
 
+def algorithm_part(name: str, lines: list[dict[str, Any]]) -> str:
+    """Write the table of an algorithm's page."""
+    dataset, systems = ALGORITHMS[name]
+    cells = {row.first["system"]: row for row in single_thread(lines) if row.first["dataset"] == dataset}
+    return systems_table(dataset, [cells[system] for system in systems if system in cells]) + "\n"
+
+
+def systems_table(dataset: str, rows: list[Summary]) -> str:
+    columns = {
+        "train, s": ("train_wall_seconds", 3),
+        "predict, ms/row": ("predict_ms_per_row", 2),
+        "model, MB": ("model_mb", 3),
+    }
+    metrics = ("P@1", "P@5", "PSP@1", "PSP@5")
+    names = [f"{dataset}, one thread", *columns, *metrics]
+    parts = [f"| {' | '.join(names)} |", "|---" + "|---:" * (len(names) - 1) + "|"]
+    for row in rows:
+        title = f"**{row.first['title']}**" if row.first["ours"] else row.first["title"]
+        numbers = [number(row.median(name), digits) for name, digits in columns.values()]
+        accuracy = [f"{row.median(name) or 0:.2f}" for name in metrics]
+        parts.append(f"| {' | '.join([title, *numbers, *accuracy])} |")
+    return "\n".join(parts)
+
+
 def is_plain_eurlex(line: dict[str, Any]) -> bool:
-    """Tell reading the unpacked text with one thread from packed text, more threads, and writing."""
+    """Select the lines about reading uncompressed text with one thread."""
     is_reader = line["system"] in ("longtail", "scikit-learn", "napkinXC")
     is_plain = line.get("input", "plain.txt") == "plain.txt"
     return is_reader and is_plain and line["threads"] == 1 and line["dataset"].startswith("eurlex")
@@ -129,21 +160,25 @@ def stored(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (RESULTS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def readme(lines: list[dict[str, Any]]) -> str:
-    head, rest = README.read_text(encoding="utf-8").split(BEGIN)
-    return head + BEGIN + readme_part(lines) + END + rest.split(END)[1]
+def between_marks(path: Path, part: str) -> str:
+    head, rest = path.read_text(encoding="utf-8").split(BEGIN)
+    return head + BEGIN + part + END + rest.split(END)[1]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 when something is old")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if a page is out of date")
     options = parser.parse_args()
     lines = read_results(RESULTS / "systems.jsonl")
-    for path, text in ((PAGE, page(lines)), (README, readme(lines))):
+    made = {PAGE: page(lines), README: between_marks(README, readme_part(lines))}
+    for name in ALGORITHMS:
+        path = ROOT / "docs" / f"{name}.md"
+        made[path] = between_marks(path, algorithm_part(name, lines))
+    for path, text in made.items():
         if not options.check:
             path.write_text(text, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            sys.exit(f"{path} is old: run `make benchmark-docs` and commit it")
+            sys.exit(f"{path} is out of date: run `make benchmark-docs` and commit it")
     if not options.check and lines:
         draw_plots(lines, PLOTS)
 
