@@ -155,7 +155,7 @@ class Tfidf:
     def __init__(self, bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_words: int) -> None: ...
 
     def transform(self, texts: list[str], analyzer: TextAnalyzer, tf: NDArray[numpy.float32], idf: NDArray[numpy.float32], unit_rows: bool, n_threads: int, control: Control) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32]]:
-        """Return indptr, indices and values of one CSR row a text."""
+        """Return indptr, indices and values of one CSR row per text."""
 
 class Booster:
     """A boosting run of GBDT-SPARSE over one training set."""

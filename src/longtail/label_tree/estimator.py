@@ -168,11 +168,12 @@ class LabelTree(XMCClassifier):
         *,
         label_vectors: Any = None,
         hierarchy: ArrayLike | None = None,
+        calibrate: bool = False,
         executor: str | Executor | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Progress = None,
     ) -> Self:
-        """Learn from rows and their labels; see the base class for X, y, executor, checkpoint and progress.
+        """Learn from rows and their labels; see the base class for the other parameters.
 
         Parameters
         ----------
@@ -185,6 +186,7 @@ class LabelTree(XMCClassifier):
         return self._fit_whole(
             X,
             y,
+            calibrate=calibrate,
             executor=executor,
             checkpoint=checkpoint,
             progress=progress,
