@@ -31,6 +31,7 @@ struct Logistic {
         for (int step = 0; step < kNewtonSteps; ++step) {
             const Lanes share = logistic(u);
             const Lanes value = u + square * (cost * share - alpha) + z;
+            if (!any_above(abs_lanes(value), kResidual)) break;
             const Lanes slope = 1.0F + square * cost * share * (1.0F - share);
             low = select(value < 0.0F, u, low);
             high = select(value > 0.0F, u, high);
@@ -42,7 +43,9 @@ struct Logistic {
         return found;
     }
 
-    static constexpr int kNewtonSteps = 6;
+    // A step that ends early has the wrong fixed point, so the limit is for extreme costs only.
+    static constexpr int kNewtonSteps = 40;
+    static constexpr float kResidual = 1e-4F;
 };
 
 }  // namespace

@@ -173,7 +173,7 @@ class LabelTree(XMCClassifier):
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Progress = None,
     ) -> Self:
-        """Learn from rows and their labels; see the base class for X, y, calibrate, executor, checkpoint, progress.
+        """Learn from rows and their labels; see the base class for the other parameters.
 
         Parameters
         ----------
