@@ -312,7 +312,7 @@ class DiSMEC(XMCClassifier):
             arrays, params, order = self._plan_parts(X, Y_trained, run.control)
             if earlier is not None:
                 arrays |= label_prints.own_starts(earlier.state.index, earlier.n_labels, label_ids)
-            shards = run.map(training.make_plan(arrays, params, len(label_ids)))
+            shards = run.map(training.make_plan(arrays, params, len(label_ids), run.control))
             size = training.LABELS_PER_TASK
             shard_labels = [label_ids[order[i * size : (i + 1) * size]] for i in range(len(shards))]
             n_unconverged = int(sum(len(shard["converged"]) - shard["converged"].sum() for shard in shards))

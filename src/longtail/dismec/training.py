@@ -84,9 +84,9 @@ def with_background(arrays: Arrays, params: Params, control: _core.Control) -> A
     return arrays if background is None else dict(arrays) | {"background": background}
 
 
-def make_plan(arrays: Arrays, params: Params, n_labels: int) -> Plan:
+def make_plan(arrays: Arrays, params: Params, n_labels: int, control: _core.Control) -> Plan:
     """Cut the labels into ranges that any executor can train."""
-    arrays = with_background(arrays, params, _core.Control())
+    arrays = with_background(arrays, params, control)
     return Plan(
         owner="DiSMEC",
         unit="labels",
