@@ -184,7 +184,7 @@ class FastXML(XMCClassifier):
     def leaf_balance_(self) -> float:
         """Mean depth of a training row over log2(leaves of the tree): 1 when all leaves are equally deep.
 
-        The figures in the paper's table 6 are this one's, not those of its formula (see docs/fastxml.md).
+        The figures in the paper's table 6 are this one's, not those of its formula (see docs/results/fastxml.md).
         """
         trees = self._whole().state
         n_leaves = np.add.reduceat(trees.forest.right_child == 0, trees.forest.tree_roots)
