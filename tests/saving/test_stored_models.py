@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,15 @@ MODELS = sorted(path.parent for path in HERE.glob("format-*/*/manifest.json"))
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_stored_model_answers_as_it_did(path: Path, tmp_path: Path) -> None:
     expected = json.loads(path.with_suffix(".json").read_text())
-    lt.save(lt.load(path, verify=True), tmp_path / "again")
-    for place in (path, tmp_path / "again"):
-        found = ask(lt.load(place, verify=True))
-        if path.parent.name == "format-1" and path.name == "tagger":  # its calibration is of a kind that is gone
+    is_old_calibration = path.parent.name == "format-1" and path.name == "tagger"
+    with pytest.warns(UserWarning, match="call calibrate") if is_old_calibration else nullcontext():
+        loaded = lt.load(path, verify=True)
+    lt.save(loaded, tmp_path / "again")
+    for number, model in enumerate((loaded, lt.load(tmp_path / "again", verify=True))):
+        found = ask(model)
+        if is_old_calibration:  # probabilities of format 1 are gone; every other number is a score
             found["scores"] = found["scores"][::2]
-            expected["scores"] = expected["scores"][::2] if place == path else expected["scores"]
+            expected["scores"] = expected["scores"] if number else expected["scores"][::2]
         np.testing.assert_allclose(found.pop("scores"), expected["scores"], rtol=1e-5, atol=1e-6)
         assert found == {key: value for key, value in expected.items() if key != "scores"}
 

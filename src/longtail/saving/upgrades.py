@@ -6,6 +6,7 @@ of the old format in tests/models, and a line in docs/format.md, all in one chan
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -60,6 +61,12 @@ def upgrade(owner: str, meta: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(
             f"{owner}: written in format {found} by longtail {shown(meta.get('longtail'))}, "
             f"but this longtail reads up to format {FORMAT}; upgrade longtail"
+        )
+    if found == 1 and meta.get("class") == "Tagger" and "calibration_" in (meta.get("models") or ()):
+        warnings.warn(
+            f"{owner}: was calibrated by longtail {shown(meta.get('longtail'))}, whose probabilities are no longer "
+            "supported; the model ranks as before, call calibrate(texts, labels) to get probabilities again",
+            stacklevel=2,
         )
     for number in range(found, FORMAT):
         meta = {**UPGRADES[number](meta), "format": number + 1}
