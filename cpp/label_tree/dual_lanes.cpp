@@ -45,7 +45,7 @@ struct Logistic {
 
     // A step that ends early has the wrong fixed point, so the limit is for extreme costs only.
     static constexpr int kNewtonSteps = 40;
-    static constexpr float kResidual = 1e-4F;
+    static constexpr float kResidual = 1e-5F;
 };
 
 }  // namespace

@@ -125,7 +125,7 @@ std::vector<std::vector<double>> dense_edges(const ForestView& forest, std::int6
 
 TrainConfig precise(Loss loss) {
     TrainConfig config;
-    config.solver = {loss, 2.0F, 1e-3F, 3000, 0.5F};
+    config.solver = {loss, 2.0F, 1e-3F, 20000, 0.5F};
     config.prune_below = 0.0F;
     return config;
 }
