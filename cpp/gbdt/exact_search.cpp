@@ -91,6 +91,7 @@ SplitChoice search_exactly(const DenseView& x, const NodeView& node, const RowGr
     std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return value_of(a) < value_of(b); });
 
     std::vector<double> totals;
+    totals.reserve(node.gradients->labels.size());
     for (const LabelGradients& label : node.gradients->labels) totals.push_back(label.total);
     RunningTopK left(std::vector<double>(totals.size(), 0.0), params.leaf_top_k);
     RunningTopK right(totals, params.leaf_top_k);
