@@ -53,6 +53,7 @@ class Run:
         self._workers: list[Workers] = []
         self._progress = progress
         self._bar: ProgressBar | None = None
+        self._n_before = 0  # units of earlier plans of the same fit, so that progress never goes back
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +82,10 @@ class Run:
         itself meanwhile (`hold`). Shards of a checkpoint are mapped files: copy what a model keeps.
         """
         with self._open_checkpoint(plan.fingerprint, within) as checkpoint:
-            return self._map(plan, checkpoint)
+            shards = self._map(plan, checkpoint)
+        if within:
+            self._n_before += plan.n_tasks if plan.n_units is None else plan.n_units
+        return shards
 
     def hold(self, fingerprint: Callable[[], dict[str, str]]) -> contextlib.AbstractContextManager[Checkpoint | None]:
         """Claim the checkpoint, if there is one, for a fit of several plans with this fingerprint."""
@@ -225,6 +229,7 @@ class Run:
         """Report progress; raise Stopped if the callable returns False."""
         if self._progress is None:
             return
+        done, total = done + self._n_before, total + self._n_before
         if callable(self._progress):
             if self._progress(done, total) is False:
                 self.control.cancel()
