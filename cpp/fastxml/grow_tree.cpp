@@ -30,8 +30,8 @@ struct PendingNode {
 
 class Grower {
 public:
-    Grower(const FeaturesView& x, const LabelsView& y, std::span<const float> label_weights, const TreeConfig& config,
-           Control& control)
+    Grower(const FeaturesView& x, const CsrView& columns, const LabelsView& y, std::span<const float> label_weights,
+           const TreeConfig& config, Control& control)
         : y_(y),
           label_weights_(label_weights),
           config_(config),
@@ -43,8 +43,10 @@ public:
           label_counts_(static_cast<std::size_t>(y.n_labels), 0) {
         const float usual = config.balanced_costs ? kUsualBalance : 1.0F;
         const auto* csr = std::get_if<CsrView>(&x);
-        if (csr != nullptr && csr->n_rows >= kSmallestPooled)
-            pool_.emplace(*csr, usual * std::max(config.right_cost, config.left_cost));
+        if (csr == nullptr || csr->n_rows < kSmallestPooled) return;
+        if (columns.indptr.empty()) own_columns_ = transpose(*csr);
+        pool_.emplace(columns.indptr.empty() ? own_columns_.view() : columns,
+                      usual * std::max(config.right_cost, config.left_cost));
     }
 
     Tree grow();
@@ -64,13 +66,13 @@ private:
     Random solver_random_;  // the order of coordinates
     RankedSides ranked_;
     NodeBuilder builder_;
+    FeatureColumns own_columns_;  // when the caller has none
     std::optional<ColumnPool> pool_;
     L1Logistic solver_;
     Tree tree_;
 
     std::vector<std::uint8_t> sides_;
     AlignedVector<float> signed_costs_;
-    std::span<const ColumnRange> lasting_;  // columns of the latest node that may matter below it
     std::vector<std::int32_t> moved_rows_;
     std::vector<std::int32_t> places_;  // of rows in the children: number in the left one, ~number in the right one
     std::vector<std::int32_t> order_;
@@ -105,7 +107,7 @@ Tree Grower::grow() {
             ColumnPool::Node left;
             ColumnPool::Node right;
             if (!node.columns.is_empty())
-                pool_->split(node.columns, lasting_, places_, n_left >= kSmallestPooled, node.last_row - middle >= kSmallestPooled,
+                pool_->split(node.columns, places_, n_left >= kSmallestPooled, node.last_row - middle >= kSmallestPooled,
                              left, right);
             pending.push_back({id, node.depth + 1, middle, node.last_row, right});
             pending.push_back({-1, node.depth + 1, node.first_row, middle, left});
@@ -148,12 +150,10 @@ bool Grower::split(std::span<std::int32_t> rows, const ColumnPool::Node& columns
     const double left_cost = config_.left_cost * (config_.balanced_costs ? n / (n - n_right) : 1.0);
     const bool is_pooled = !columns.is_empty() && std::max(right_cost, left_cost) <= pool_->largest_cost();
     const ColumnsView pooled = is_pooled ? pool_->view(columns) : ColumnsView{};
-    lasting_ = columns.is_empty() ? std::span<const ColumnRange>{} : pool_->view(columns).ranges;
 
     for (std::int32_t update = 0; update < config_.n_updates; ++update) {
         set_signed_costs(right_cost, left_cost);
         if (update == 0 && !builder_.build(rows, signed_costs_, config_.n_updates > 1, pooled)) return false;
-        if (is_pooled) lasting_ = builder_.lasting();
         solver_.solve(builder_.columns(), signed_costs_, update == 0 ? builder_.starts() : std::span<const ColumnStart>{},
                       config_.solver, solver_random_);
         if (is_root)
@@ -239,8 +239,8 @@ void Grower::write_leaf(std::span<const std::int32_t> rows) {
 }  // namespace
 
 Tree grow_tree(const FeaturesView& x, const LabelsView& y, std::span<const float> label_weights,
-               const TreeConfig& config, Control& control) {
-    return Grower(x, y, label_weights, config, control).grow();
+               const TreeConfig& config, Control& control, const CsrView& columns) {
+    return Grower(x, columns, y, label_weights, config, control).grow();
 }
 
 }  // namespace longtail::fastxml

@@ -73,16 +73,16 @@ bool NodeBuilder::build(std::span<const std::int32_t> rows, std::span<const floa
 void NodeBuilder::set_costs(std::span<const float> signed_costs, std::size_t n_rows, bool any_sides) {
     double sum = 0.0;
     double absolute = 0.0;
-    smallest_cost_ = std::fabs(signed_costs[0]);
-    float largest = smallest_cost_;
+    float smallest = std::fabs(signed_costs[0]);
+    float largest = smallest;
     for (std::size_t i = 0; i < n_rows; ++i) {
         const float cost = std::fabs(signed_costs[i]);
-        smallest_cost_ = std::min(smallest_cost_, cost);
+        smallest = std::min(smallest, cost);
         largest = std::max(largest, cost);
         sum += signed_costs[i];
         absolute += cost;
     }
-    any_sides_factor_ = any_sides ? largest / smallest_cost_ : 0.0F;
+    any_sides_factor_ = any_sides ? largest / smallest : 0.0F;
     bias_start_.gradient = static_cast<float>(-0.5 * sum * bias_);
     bias_start_.reach = static_cast<float>(absolute * bias_);
     bias_start_.norm = static_cast<float>(std::sqrt(absolute) * bias_);
@@ -179,15 +179,10 @@ NodeBuilder::FeatureSum NodeBuilder::sum_column(const std::int32_t* rows, const 
 }
 
 void NodeBuilder::build_from_pool(const ColumnsView& pooled, std::span<const float> signed_costs) {
-    lasting_.clear();
     begins_.clear();
-    // sum |a_i x_ij| times this bounds largest_cost * sum |x_ij|.
-    const float lasting_factor = pooled.largest_cost / smallest_cost_;
     for (const ColumnRange& range : pooled.ranges) {
         const FeatureSum sum =
             sum_column(pooled.rows + range.begin, pooled.values + range.begin, range.count, signed_costs.data());
-        if (sum.absolute * lasting_factor <= 1.0F) continue;
-        lasting_.push_back(range);
         if (stays_zero(sum)) continue;
         choose(sum, range.feature);
         chosen_.back().count = range.count;

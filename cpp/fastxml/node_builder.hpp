@@ -33,8 +33,6 @@ public:
 
     const NodeColumns& columns() const { return columns_; }
     std::span<const ColumnStart> starts() const { return starts_; }
-    // Those of the pooled columns that may matter for some subset of the rows.
-    std::span<const ColumnRange> lasting() const { return lasting_; }
     // The id columns().feature_ids has for the bias.
     std::int32_t bias_id() const { return n_features_; }
 
@@ -70,7 +68,6 @@ private:
     FeaturesView x_;
     std::int32_t n_features_;
     float bias_;
-    float smallest_cost_ = 0.0F;  // of |a_i|
     float any_sides_factor_ = 0.0F;  // > 0: bound |a_i x_ij| sums by this instead of the two signed sums
     ColumnStart bias_start_;
     float steepest_ = 0.0F;  // the largest |derivative| at w = 0
@@ -79,7 +76,6 @@ private:
     std::vector<Chosen> chosen_;
     std::vector<std::int32_t> columns_of_;  // by chosen feature
 
-    std::vector<ColumnRange> lasting_;
     std::vector<std::int64_t> begins_;  // in the pool, by chosen feature
     std::vector<std::uint8_t> flags_;   // by row, zero between columns
 

@@ -148,7 +148,6 @@ struct ColumnsView {
     const std::int32_t* rows = nullptr;
     const float* values = nullptr;  // readable for sixteen floats beyond the last column
     std::span<const ColumnRange> ranges;
-    float largest_cost = 0.0F;  // see ColumnPool
 };
 
 }  // namespace longtail::fastxml

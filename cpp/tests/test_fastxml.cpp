@@ -166,7 +166,8 @@ TEST_CASE("columns handed down from node to node are those of the node's rows") 
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
         const Problem p = make_problem(seed, 200, 40, 6, 0.1);
         constexpr float kCost = 2.0F;
-        ColumnPool pool(p.x(), kCost);
+        const FeatureColumns columns_of_x = transpose(p.x());
+        ColumnPool pool(columns_of_x.view(), kCost);
         Random random(seed, 8);
         struct Part {
             Rows rows;
@@ -213,7 +214,7 @@ TEST_CASE("columns handed down from node to node are those of the node's rows") 
                 places.push_back(&side == &left ? place : ~place);
                 side.rows.push_back(row);
             }
-            pool.split(part.columns, pool.view(part.columns).ranges, places, true, true, left.columns, right.columns);
+            pool.split(part.columns, places, true, true, left.columns, right.columns);
             parts.push_back(right);
             parts.push_back(left);
         }
