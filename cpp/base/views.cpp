@@ -60,7 +60,8 @@ void check_labels(const LabelsView& view, const char* owner) {
 }
 
 void check_dense(const DenseView& view, const char* owner) {
-    if (view.n_rows < 0 || view.n_cols < 0 || static_cast<std::int64_t>(view.values.size()) != view.n_rows * view.n_cols)
+    if (view.n_rows < 0 || view.n_cols < 0 ||
+        static_cast<std::int64_t>(view.values.size()) != view.n_rows * view.n_cols)
         refuse(owner, "a dense matrix needs n_rows * n_cols values");
     check_finite(view.values, owner);
 }

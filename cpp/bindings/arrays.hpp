@@ -41,7 +41,8 @@ inline LabelsView as_labels(std::int64_t n_labels, const Array1<std::int64_t>& i
 }
 
 inline DenseView as_dense(const Array2<float>& array) {
-    return {static_cast<std::int64_t>(array.shape(0)), static_cast<std::int64_t>(array.shape(1)),
+    return {static_cast<std::int64_t>(array.shape(0)),
+            static_cast<std::int64_t>(array.shape(1)),
             {array.data(), array.shape(0) * array.shape(1)}};
 }
 

@@ -32,14 +32,15 @@ void bind_base(nb::module_& m) {
     nb::class_<Rows>(m, "Rows", "X as every kernel takes it: CSR parts or a dense matrix; keeps the arrays alive.")
         .def(
             "__init__",
-            [](Rows* self, std::int64_t n_cols, const Array1<std::int64_t>& indptr,
-               const Array1<std::int32_t>& indices, const Array1<float>& values) {
+            [](Rows* self, std::int64_t n_cols, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
+               const Array1<float>& values) {
                 new (self) Rows{as_csr(n_cols, indptr, indices, values),
                                 nb::make_tuple(nb::cast(indptr), nb::cast(indices), nb::cast(values))};
             },
             nb::arg("n_cols"), nb::arg("indptr"), nb::arg("indices"), nb::arg("values"))
         .def(
-            "__init__", [](Rows* self, const Array2<float>& values) { new (self) Rows{as_dense(values), nb::cast(values)}; },
+            "__init__",
+            [](Rows* self, const Array2<float>& values) { new (self) Rows{as_dense(values), nb::cast(values)}; },
             nb::arg("values"))
         .def_prop_ro("n_rows", &Rows::n_rows);
     m.def(

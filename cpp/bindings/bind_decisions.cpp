@@ -55,8 +55,8 @@ void bind_decisions(nb::module_& m) {
             }
             return to_numpy(std::move(proba), {label_ids.shape(0), label_ids.shape(1)});
         },
-        nb::arg("label_ids"), nb::arg("scores"), nb::arg("label_counts"), nb::arg("score_knots"), nb::arg("count_knots"),
-        nb::arg("log_odds"), nb::arg("n_threads"), nb::arg("control"),
+        nb::arg("label_ids"), nb::arg("scores"), nb::arg("label_counts"), nb::arg("score_knots"),
+        nb::arg("count_knots"), nb::arg("log_odds"), nb::arg("n_threads"), nb::arg("control"),
         "Map scores to probabilities by a surface over score and log(1 + training rows of the label).");
 
     m.def(
@@ -98,7 +98,8 @@ void bind_decisions(nb::module_& m) {
         },
         nb::arg("label_ids"), nb::arg("proba"), nb::arg("positives"), nb::arg("coverage"), nb::arg("top_k"),
         nb::arg("mix"), nb::arg("max_passes"), nb::arg("tolerance"), nb::arg("control"),
-        "Choose top_k labels per row of a whole batch for macro-F1 or coverage by block coordinate ascent. Returns label "
+        "Choose top_k labels per row of a whole batch for macro-F1 or coverage by block coordinate ascent. Returns "
+        "label "
         "ids, gains, the objective and the number of passes.");
 }
 

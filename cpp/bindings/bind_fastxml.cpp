@@ -81,9 +81,9 @@ ForestView as_forest(const ArraysDict& arrays) {
     const auto ints = [&](const char* name) { return as_span(nb::cast<Array1<std::int32_t>>(arrays[name], false)); };
     const auto longs = [&](const char* name) { return as_span(nb::cast<Array1<std::int64_t>>(arrays[name], false)); };
     const auto floats = [&](const char* name) { return as_span(nb::cast<Array1<float>>(arrays[name], false)); };
-    return {ints("tree_roots"),      ints("right_child"),  floats("biases"),     longs("split_indptr"),
-            ints("split_features"),  floats("split_weights"), longs("leaf_indptr"), ints("leaf_labels"),
-            floats("leaf_values")};
+    return {ints("tree_roots"),    ints("right_child"),    floats("biases"),
+            longs("split_indptr"), ints("split_features"), floats("split_weights"),
+            longs("leaf_indptr"),  ints("leaf_labels"),    floats("leaf_values")};
 }
 
 fastxml::TailView as_tail(const ArraysDict& arrays) {
@@ -141,15 +141,14 @@ void bind_fastxml(nb::module_& m) {
             Tree grown;
             {
                 const nb::gil_scoped_release no_gil;
-                grown = fastxml::grow_tree(x.view,
-                                        as_labels(n_labels, label_indptr, label_ids), as_optional_span(label_weights),
-                                        config, control);
+                grown = fastxml::grow_tree(x.view, as_labels(n_labels, label_indptr, label_ids),
+                                           as_optional_span(label_weights), config, control);
             }
             return tree_arrays(std::move(grown));
         },
-        nb::arg("x"), nb::arg("n_labels"),
-        nb::arg("label_indptr"), nb::arg("label_ids"), nb::arg("label_weights").none(), nb::arg("config"),
-        nb::arg("control"), "Grow one FastXML tree; give its flat arrays by name.");
+        nb::arg("x"), nb::arg("n_labels"), nb::arg("label_indptr"), nb::arg("label_ids"),
+        nb::arg("label_weights").none(), nb::arg("config"), nb::arg("control"),
+        "Grow one FastXML tree; give its flat arrays by name.");
 
     m.def(
         "check_forest",
@@ -176,10 +175,9 @@ void bind_fastxml(nb::module_& m) {
             }
             return to_python(std::move(top), top_k);
         },
-        nb::arg("x"), nb::arg("arrays"),
-        nb::arg("tree_ids"), nb::arg("tail").none(), nb::arg("n_labels"), nb::arg("top_k"), nb::arg("n_features_used"),
-        nb::arg("n_threads"),
-        nb::arg("control"), "Rank labels by their mean share over the leaves that a row reaches.");
+        nb::arg("x"), nb::arg("arrays"), nb::arg("tree_ids"), nb::arg("tail").none(), nb::arg("n_labels"),
+        nb::arg("top_k"), nb::arg("n_features_used"), nb::arg("n_threads"), nb::arg("control"),
+        "Rank labels by their mean share over the leaves that a row reaches.");
 
     m.def(
         "learn_tail",
@@ -195,8 +193,8 @@ void bind_fastxml(nb::module_& m) {
             fastxml::TailCentres centres;
             {
                 const nb::gil_scoped_release no_gil;
-                centres = fastxml::learn_tail(x.view, as_labels(x.n_rows(), row_indptr, row_ids),
-                                              as_span(propensities), config, control);
+                centres = fastxml::learn_tail(x.view, as_labels(x.n_rows(), row_indptr, row_ids), as_span(propensities),
+                                              config, control);
             }
             ArraysDict out;
             out["indptr"] = to_numpy(std::move(centres.indptr));
@@ -206,9 +204,8 @@ void bind_fastxml(nb::module_& m) {
             out["squared_norms"] = to_numpy(std::move(centres.squared_norms));
             return out;
         },
-        nb::arg("x"), nb::arg("row_indptr"),
-        nb::arg("row_ids"), nb::arg("propensities"), nb::arg("first_label"), nb::arg("last_label"), nb::arg("bias"),
-        nb::arg("gamma"), nb::arg("max_steps"), nb::arg("control"),
+        nb::arg("x"), nb::arg("row_indptr"), nb::arg("row_ids"), nb::arg("propensities"), nb::arg("first_label"),
+        nb::arg("last_label"), nb::arg("bias"), nb::arg("gamma"), nb::arg("max_steps"), nb::arg("control"),
         "Learn the tail classifiers' centres of a range of labels; max_steps 0 gives plain means.");
 
     m.def(
@@ -217,13 +214,12 @@ void bind_fastxml(nb::module_& m) {
             SolvedL1 solved;
             {
                 const nb::gil_scoped_release no_gil;
-                solved = solve_all_rows(x.view, as_span(signed_costs),
-                                        config.bias, config.solver, config.seed);
+                solved = solve_all_rows(x.view, as_span(signed_costs), config.bias, config.solver, config.seed);
             }
             return SolvedTuple(nb::make_tuple(to_numpy(std::move(solved.weights)), solved.objective));
         },
-        nb::arg("x"), nb::arg("signed_costs"),
-        nb::arg("config"), "Minimise |w|_1 + sum |a_i| log(1 + exp(-sign(a_i) w.x_i)); weights (bias last) and minimum.");
+        nb::arg("x"), nb::arg("signed_costs"), nb::arg("config"),
+        "Minimise |w|_1 + sum |a_i| log(1 + exp(-sign(a_i) w.x_i)); weights (bias last) and minimum.");
 }
 
 }  // namespace longtail::bindings

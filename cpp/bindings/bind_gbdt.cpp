@@ -77,7 +77,7 @@ SplitsDict splits_to_dict(const std::vector<gbdt::SplitChoice>& choices) {
 }
 
 std::vector<gbdt::SplitChoice> read_splits(const Array1<double>& reductions, const Array1<std::int32_t>& features,
-                                            const Array1<float>& thresholds, const Array1<std::int32_t>& bins) {
+                                           const Array1<float>& thresholds, const Array1<std::int32_t>& bins) {
     const std::size_t n = features.shape(0);
     if (reductions.shape(0) != n || thresholds.shape(0) != n || bins.shape(0) != n)
         throw std::invalid_argument("Booster: reductions, features, thresholds and bins must be equally long");

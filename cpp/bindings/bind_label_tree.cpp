@@ -52,8 +52,8 @@ label_tree::Loss loss_named(const std::string& name) {
 void bind_shapes(nb::module_& m) {
     m.def(
         "label_vectors",
-        [](const Rows& rows, const Longs& y_indptr, const Ints& y_row_ids, const std::optional<Floats>& row_weights, int n_threads,
-           Control& control) {
+        [](const Rows& rows, const Longs& y_indptr, const Ints& y_row_ids, const std::optional<Floats>& row_weights,
+           int n_threads, Control& control) {
             label_tree::LabelVectors out;
             {
                 const nb::gil_scoped_release no_gil;
@@ -64,13 +64,12 @@ void bind_shapes(nb::module_& m) {
             return CsrTuple(nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.indices)),
                                            to_numpy(std::move(out.values))));
         },
-        nb::arg("x"), nb::arg("y_indptr"),
-        nb::arg("y_row_ids"), nb::arg("row_weights").none(), nb::arg("n_threads"), nb::arg("control"),
-        "The unit vector along the sum of each label's unit rows, as CSR arrays.");
+        nb::arg("x"), nb::arg("y_indptr"), nb::arg("y_row_ids"), nb::arg("row_weights").none(), nb::arg("n_threads"),
+        nb::arg("control"), "The unit vector along the sum of each label's unit rows, as CSR arrays.");
     m.def(
         "grow_label_tree",
-        [](const Rows& rows, const Ints& label_ids, const std::string& clustering, std::int32_t fan_out, std::int32_t max_leaf,
-           std::int32_t max_depth, std::uint64_t seed, int n_threads, Control& control) {
+        [](const Rows& rows, const Ints& label_ids, const std::string& clustering, std::int32_t fan_out,
+           std::int32_t max_leaf, std::int32_t max_depth, std::uint64_t seed, int n_threads, Control& control) {
             label_tree::Shape out;
             {
                 label_tree::ShapeConfig config;
@@ -84,15 +83,14 @@ void bind_shapes(nb::module_& m) {
             }
             return IdsTuple(nb::make_tuple(to_numpy(std::move(out.child_indptr)), to_numpy(std::move(out.child_ids))));
         },
-        nb::arg("vectors"), nb::arg("label_ids"),
-        nb::arg("clustering"), nb::arg("fan_out"), nb::arg("max_leaf"), nb::arg("max_depth"), nb::arg("seed"),
-        nb::arg("n_threads"), nb::arg("control"),
+        nb::arg("vectors"), nb::arg("label_ids"), nb::arg("clustering"), nb::arg("fan_out"), nb::arg("max_leaf"),
+        nb::arg("max_depth"), nb::arg("seed"), nb::arg("n_threads"), nb::arg("control"),
         "Cluster labels into a tree: (child_indptr, child_ids); a label is ~label_id.");
 }
 
 void bind_training(nb::module_& m) {
-    nb::class_<label_tree::TrainConfig>(m, "LabelTreeConfig",
-                                        "How the edges of a label tree are trained; see cpp/label_tree/train_nodes.hpp.")
+    nb::class_<label_tree::TrainConfig>(
+        m, "LabelTreeConfig", "How the edges of a label tree are trained; see cpp/label_tree/train_nodes.hpp.")
         .def(
             "__init__",
             [](label_tree::TrainConfig* self, const std::string& loss, float cost, float tolerance,
@@ -103,9 +101,9 @@ void bind_training(nb::module_& m) {
             nb::arg("bias"), nb::arg("prune_below"));
     m.def(
         "train_label_tree",
-        [](const Rows& rows, const Longs& y_indptr, const Ints& y_row_ids, const std::optional<Floats>& positive_weights,
-           const Longs& child_indptr, const Ints& child_ids, const Ints& node_ids,
-           const std::optional<Longs>& extra_indptr, const std::optional<Ints>& extra_row_ids,
+        [](const Rows& rows, const Longs& y_indptr, const Ints& y_row_ids,
+           const std::optional<Floats>& positive_weights, const Longs& child_indptr, const Ints& child_ids,
+           const Ints& node_ids, const std::optional<Longs>& extra_indptr, const std::optional<Ints>& extra_row_ids,
            const label_tree::TrainConfig& config, std::uint64_t seed, int n_threads, Control& control) {
             label_tree::EdgeWeights result;
             {
@@ -115,8 +113,8 @@ void bind_training(nb::module_& m) {
                 data.rows_of_labels = as_labels(data.x.n_rows, y_indptr, y_row_ids);
                 data.positive_weights = optional_span(positive_weights);
                 if (extra_indptr)
-                    data.extra_rows = {static_cast<std::int64_t>(node_ids.shape(0)), data.x.n_rows, as_span(*extra_indptr),
-                                       optional_span(extra_row_ids)};
+                    data.extra_rows = {static_cast<std::int64_t>(node_ids.shape(0)), data.x.n_rows,
+                                       as_span(*extra_indptr), optional_span(extra_row_ids)};
                 const label_tree::ShapeView shape{as_span(child_indptr), as_span(child_ids)};
                 result = label_tree::train_nodes(data, shape, as_span(node_ids), config, seed, n_threads, control);
             }
@@ -130,10 +128,9 @@ void bind_training(nb::module_& m) {
             out["biases"] = to_numpy(std::move(result.biases));
             return out;
         },
-        nb::arg("x"), nb::arg("y_indptr"),
-        nb::arg("y_row_ids"), nb::arg("positive_weights").none(), nb::arg("child_indptr"), nb::arg("child_ids"),
-        nb::arg("node_ids"), nb::arg("extra_indptr").none(), nb::arg("extra_row_ids").none(),
-        nb::arg("config"), nb::arg("seed"), nb::arg("n_threads"), nb::arg("control"),
+        nb::arg("x"), nb::arg("y_indptr"), nb::arg("y_row_ids"), nb::arg("positive_weights").none(),
+        nb::arg("child_indptr"), nb::arg("child_ids"), nb::arg("node_ids"), nb::arg("extra_indptr").none(),
+        nb::arg("extra_row_ids").none(), nb::arg("config"), nb::arg("seed"), nb::arg("n_threads"), nb::arg("control"),
         "Train the edges of some nodes; the arrays of cpp/label_tree/tree.hpp.");
 }
 
@@ -179,8 +176,8 @@ void bind_prediction(nb::module_& m) {
             "Raise ValueError unless the arrays form trees that prediction can walk safely.");
     m.def(
         "predict_label_tree",
-        [](const Rows& rows, const LabelForest& forest, std::int64_t n_labels, std::int32_t beam_width, std::int32_t power,
-           float slope, float path_weight, std::int32_t top_k, int n_threads, Control& control) {
+        [](const Rows& rows, const LabelForest& forest, std::int64_t n_labels, std::int32_t beam_width,
+           std::int32_t power, float slope, float path_weight, std::int32_t top_k, int n_threads, Control& control) {
             TopLabels out;
             {
                 const nb::gil_scoped_release no_gil;
@@ -190,9 +187,9 @@ void bind_prediction(nb::module_& m) {
             }
             return to_python(std::move(out), top_k);
         },
-        nb::arg("x"), nb::arg("forest"),
-        nb::arg("n_labels"), nb::arg("beam_width"), nb::arg("power"), nb::arg("slope"), nb::arg("path_weight"), nb::arg("top_k"),
-        nb::arg("n_threads"), nb::arg("control"), "Beam search: (label_ids, scores), each (n_rows, top_k).");
+        nb::arg("x"), nb::arg("forest"), nb::arg("n_labels"), nb::arg("beam_width"), nb::arg("power"), nb::arg("slope"),
+        nb::arg("path_weight"), nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
+        "Beam search: (label_ids, scores), each (n_rows, top_k).");
     m.def(
         "route_label_tree",
         [](const Rows& rows, const LabelForest& forest, std::int32_t beam_width, std::int32_t power, float slope,
@@ -205,8 +202,8 @@ void bind_prediction(nb::module_& m) {
             }
             return IdsTuple(nb::make_tuple(to_numpy(std::move(out.indptr)), to_numpy(std::move(out.row_ids))));
         },
-        nb::arg("x"), nb::arg("forest"),
-        nb::arg("beam_width"), nb::arg("power"), nb::arg("slope"), nb::arg("n_threads"), nb::arg("control"),
+        nb::arg("x"), nb::arg("forest"), nb::arg("beam_width"), nb::arg("power"), nb::arg("slope"),
+        nb::arg("n_threads"), nb::arg("control"),
         "The rows whose beam visits each node over labels: (indptr over nodes, row_ids).");
 }
 

@@ -11,9 +11,9 @@
 #include <variant>
 
 #include "bindings/arrays.hpp"
+#include "linear/postings.hpp"
 #include "linear/predict_ova.hpp"
 #include "linear/problem.hpp"
-#include "linear/postings.hpp"
 #include "linear/train_ova.hpp"
 
 namespace longtail::bindings {
@@ -75,8 +75,14 @@ linear::OvaIndex as_index(std::int64_t n_labels, const Array1<std::int64_t>& ind
                           const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& weights,
                           const std::optional<Array1<std::int8_t>>& codes, const std::optional<Array1<float>>& scales,
                           const Array1<float>& biases, const Array1<std::int64_t>& counts) {
-    return {n_labels,          as_span(indptr),        as_span(label_ids), optional_span(weights),
-            optional_span(codes), optional_span(scales), as_span(biases),    as_span(counts)};
+    return {n_labels,
+            as_span(indptr),
+            as_span(label_ids),
+            optional_span(weights),
+            optional_span(codes),
+            optional_span(scales),
+            as_span(biases),
+            as_span(counts)};
 }
 
 void bind_training(nb::module_& m) {
@@ -126,14 +132,13 @@ void bind_training(nb::module_& m) {
         "train_ova",
         [](const LinearRows& rows, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& row_ids,
            const std::optional<Array1<float>>& positive_weights, const Array1<float>& mean,
-           const Array1<float>& mean_margins, const std::optional<Array1<double>>& background,
-           const OvaConfig& config, const std::string& start_kind,
-           double positive_margin, double negative_margin, double bias_weight,
+           const Array1<float>& mean_margins, const std::optional<Array1<double>>& background, const OvaConfig& config,
+           const std::string& start_kind, double positive_margin, double negative_margin, double bias_weight,
            const std::optional<Array1<float>>& shared, const std::optional<Array1<float>>& shared_margins,
            const std::optional<Array1<std::int64_t>>& own_indptr,
-           const std::optional<Array1<std::int32_t>>& own_feature_ids,
-           const std::optional<Array1<float>>& own_weights, const std::optional<Array1<float>>& own_biases,
-           const std::optional<Array1<std::int32_t>>& parents, Control& control) {
+           const std::optional<Array1<std::int32_t>>& own_feature_ids, const std::optional<Array1<float>>& own_weights,
+           const std::optional<Array1<float>>& own_biases, const std::optional<Array1<std::int32_t>>& parents,
+           Control& control) {
             linear::OvaResult result;
             OvaStart start;
             start.kind = start_named(start_kind);
@@ -161,13 +166,14 @@ void bind_training(nb::module_& m) {
             return as_dict(std::move(result));
         },
         nb::arg("rows"), nb::arg("indptr"), nb::arg("row_ids"), nb::arg("positive_weights").none(), nb::arg("mean"),
-        nb::arg("mean_margins"), nb::arg("background").none(), nb::arg("config"), nb::arg("start"), nb::arg("positive_margin"),
-        nb::arg("negative_margin"), nb::arg("bias_weight"), nb::arg("shared").none(), nb::arg("shared_margins").none(),
-        nb::arg("own_indptr").none(), nb::arg("own_feature_ids").none(), nb::arg("own_weights").none(),
-        nb::arg("own_biases").none(), nb::arg("parents").none(), nb::arg("control"),
+        nb::arg("mean_margins"), nb::arg("background").none(), nb::arg("config"), nb::arg("start"),
+        nb::arg("positive_margin"), nb::arg("negative_margin"), nb::arg("bias_weight"), nb::arg("shared").none(),
+        nb::arg("shared_margins").none(), nb::arg("own_indptr").none(), nb::arg("own_feature_ids").none(),
+        nb::arg("own_weights").none(), nb::arg("own_biases").none(), nb::arg("parents").none(), nb::arg("control"),
         nb::sig("def train_ova(rows: LinearRows, indptr: NDArray[numpy.int64], row_ids: NDArray[numpy.int32], "
                 "positive_weights: NDArray[numpy.float32] | None, mean: NDArray[numpy.float32], "
-                "mean_margins: NDArray[numpy.float32], background: NDArray[numpy.float64] | None, config: OvaConfig, start: str, positive_margin: float, "
+                "mean_margins: NDArray[numpy.float32], background: NDArray[numpy.float64] | None, config: OvaConfig, "
+                "start: str, positive_margin: float, "
                 "negative_margin: float, bias_weight: float, shared: NDArray[numpy.float32] | None, "
                 "shared_margins: NDArray[numpy.float32] | None, own_indptr: NDArray[numpy.int64] | None, "
                 "own_feature_ids: NDArray[numpy.int32] | None, own_weights: NDArray[numpy.float32] | None, "

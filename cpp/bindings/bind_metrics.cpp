@@ -22,7 +22,8 @@ std::span<T> as_mutable_span(const MutableArray1<T>& array) {
 }
 
 RankedView as_ranked(const Array2<std::int32_t>& label_ids) {
-    return {static_cast<std::int64_t>(label_ids.shape(0)), static_cast<std::int64_t>(label_ids.shape(1)),
+    return {static_cast<std::int64_t>(label_ids.shape(0)),
+            static_cast<std::int64_t>(label_ids.shape(1)),
             {label_ids.data(), label_ids.size()}};
 }
 

@@ -82,8 +82,7 @@ void bind_vectorizer(nb::module_& m) {
                                                      as_span(ideographic_ranges), as_span(unspaced_ranges)));
             },
             nb::arg("max_ngram"), nb::arg("min_chars"), nb::arg("max_chars"), nb::arg("stop_words"),
-            nb::arg("word_ranges"), nb::arg("space_ranges"), nb::arg("ideographic_ranges"),
-            nb::arg("unspaced_ranges"));
+            nb::arg("word_ranges"), nb::arg("space_ranges"), nb::arg("ideographic_ranges"), nb::arg("unspaced_ranges"));
 
     m.def(
         "learn_vocabulary",

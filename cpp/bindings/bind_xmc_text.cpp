@@ -41,11 +41,10 @@ nb::object indptr_to_numpy(GrowingArray<std::int64_t>&& indptr, std::size_t n_en
 
 nb::tuple to_tuple(TextRows&& rows) {
     const std::size_t n_features = rows.feature_indices.size(), n_labels = rows.label_indices.size();
-    return nb::make_tuple(rows.n_rows, rows.n_features, rows.n_labels,
-                          indptr_to_numpy(std::move(rows.feature_indptr), n_features),
-                          to_numpy(std::move(rows.feature_indices)), to_numpy(std::move(rows.feature_values)),
-                          indptr_to_numpy(std::move(rows.label_indptr), n_labels),
-                          to_numpy(std::move(rows.label_indices)));
+    return nb::make_tuple(
+        rows.n_rows, rows.n_features, rows.n_labels, indptr_to_numpy(std::move(rows.feature_indptr), n_features),
+        to_numpy(std::move(rows.feature_indices)), to_numpy(std::move(rows.feature_values)),
+        indptr_to_numpy(std::move(rows.label_indptr), n_labels), to_numpy(std::move(rows.label_indices)));
 }
 
 }  // namespace
@@ -78,8 +77,10 @@ void bind_xmc_text(nb::module_& m) {
                 const nb::gil_scoped_release no_gil;
                 self.feed(bytes, n_threads, control);
             },
-            nb::arg("text"), nb::arg("n_threads"), nb::arg("control"), "Parse the next bytes of a stream, cut anywhere.")
-        .def("expect_bytes", &TextReader::expect_bytes, nb::arg("n_bytes"), "Say how long the text may be; only a hint.")
+            nb::arg("text"), nb::arg("n_threads"), nb::arg("control"),
+            "Parse the next bytes of a stream, cut anywhere.")
+        .def("expect_bytes", &TextReader::expect_bytes, nb::arg("n_bytes"),
+             "Say how long the text may be; only a hint.")
         .def(
             "finish",
             [](TextReader& self, Control& control) {
@@ -118,7 +119,8 @@ void bind_xmc_text(nb::module_& m) {
         },
         nb::arg("n_features"), nb::arg("x_indptr"), nb::arg("x_indices"), nb::arg("x_values"), nb::arg("n_labels"),
         nb::arg("y_indptr"), nb::arg("y_indices"), nb::arg("first_row"), nb::arg("last_row"), nb::arg("has_labels"),
-        nb::arg("first_feature_id"), nb::arg("n_threads"), nb::arg("control"), nb::sig(
+        nb::arg("first_feature_id"), nb::arg("n_threads"), nb::arg("control"),
+        nb::sig(
             "def write_rows(n_features: int, x_indptr: NDArray[numpy.int64], x_indices: NDArray[numpy.int32], "
             "x_values: NDArray[numpy.float32], n_labels: int, y_indptr: NDArray[numpy.int64], "
             "y_indices: NDArray[numpy.int32], first_row: int, last_row: int, has_labels: bool, first_feature_id: int, "

@@ -119,8 +119,7 @@ Ascent ascend_with(State state, const CandidatesView& proba, double label_share,
 Ascent ascend(const CandidatesView& proba, std::span<const double> positives, const Goal& goal, Control& control) {
     const auto n_occurring = std::ranges::count_if(positives, [](double expected) { return expected > 0.0; });
     const double label_share = 1.0 / static_cast<double>(std::max<std::int64_t>(n_occurring, 1));
-    if (goal.measure == Measure::kCoverage)
-        return ascend_with(Coverage(positives), proba, label_share, goal, control);
+    if (goal.measure == Measure::kCoverage) return ascend_with(Coverage(positives), proba, label_share, goal, control);
     return ascend_with(MacroF1(positives), proba, label_share, goal, control);
 }
 

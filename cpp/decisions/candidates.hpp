@@ -17,7 +17,9 @@ struct CandidatesView {
     std::span<const std::int32_t> row_labels(std::int64_t row) const {
         return label_ids.subspan(row * n_candidates, n_candidates);
     }
-    std::span<const float> row_values(std::int64_t row) const { return values.subspan(row * n_candidates, n_candidates); }
+    std::span<const float> row_values(std::int64_t row) const {
+        return values.subspan(row * n_candidates, n_candidates);
+    }
 };
 
 // The chosen labels of each row, best first, padded with label -1 and score 0.

@@ -58,8 +58,7 @@ std::vector<float> calibrated_proba(const CandidatesView& candidates, std::span<
     const std::int64_t n_tasks = (candidates.n_rows + kRowsPerTask - 1) / kRowsPerTask;
     parallel_for(n_tasks, n_threads, control, [&](std::int64_t task, int) {
         const std::int64_t first = task * kRowsPerTask * candidates.n_candidates;
-        const std::int64_t last =
-            std::min((task + 1) * kRowsPerTask, candidates.n_rows) * candidates.n_candidates;
+        const std::int64_t last = std::min((task + 1) * kRowsPerTask, candidates.n_rows) * candidates.n_candidates;
         for (std::int64_t i = first; i < last; ++i) {
             const std::int32_t label_id = candidates.label_ids[i];
             if (label_id < 0) continue;

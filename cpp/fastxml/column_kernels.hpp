@@ -109,13 +109,15 @@ inline float dot_packed(const std::uint16_t* bits, const float* values, std::int
     std::int64_t g = 0;
     for (; g + 2 <= n_groups; g += 2) {
         const float* second = values + std::popcount(bits[g]);
-        even = _mm512_fmadd_ps(_mm512_maskz_expand_ps(bits[g], _mm512_loadu_ps(values)), _mm512_load_ps(a + g * kLanes), even);
+        even = _mm512_fmadd_ps(_mm512_maskz_expand_ps(bits[g], _mm512_loadu_ps(values)), _mm512_load_ps(a + g * kLanes),
+                               even);
         odd = _mm512_fmadd_ps(_mm512_maskz_expand_ps(bits[g + 1], _mm512_loadu_ps(second)),
                               _mm512_load_ps(a + (g + 1) * kLanes), odd);
         values = second + std::popcount(bits[g + 1]);
     }
     if (g < n_groups)
-        even = _mm512_fmadd_ps(_mm512_maskz_expand_ps(bits[g], _mm512_loadu_ps(values)), _mm512_load_ps(a + g * kLanes), even);
+        even = _mm512_fmadd_ps(_mm512_maskz_expand_ps(bits[g], _mm512_loadu_ps(values)), _mm512_load_ps(a + g * kLanes),
+                               even);
     return add_lanes(_mm512_add_ps(even, odd));
 }
 

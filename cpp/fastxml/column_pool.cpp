@@ -31,7 +31,8 @@ ColumnPool::ColumnPool(const CsrView& columns, float largest_cost) : columns_(co
     }
     for (std::int64_t j = 0; j < columns.n_rows; ++j)
         if (columns.row_size(j) > 0)
-            ranges_.push_back({columns.indptr[j], static_cast<std::int32_t>(columns.row_size(j)), static_cast<std::int32_t>(j)});
+            ranges_.push_back(
+                {columns.indptr[j], static_cast<std::int32_t>(columns.row_size(j)), static_cast<std::int32_t>(j)});
 }
 
 // Append each entry to the side of its row. left may write where entries were read: it never overtakes reading.
@@ -45,8 +46,8 @@ void ColumnPool::split_column(const std::int32_t* rows, const float* values, std
     __m512 right_sums = _mm512_setzero_ps();
     for (; k + NodeColumns::kLanes <= n; k += NodeColumns::kLanes) {
         const __m512 value = _mm512_loadu_ps(values + k);
-        const __m512i place = _mm512_mask_i32gather_epi32(
-            _mm512_setzero_si512(), 0xFFFF, _mm512_loadu_si512(rows + k), places, 4);
+        const __m512i place =
+            _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), 0xFFFF, _mm512_loadu_si512(rows + k), places, 4);
         const __mmask16 is_right = _mm512_cmplt_epi32_mask(place, _mm512_setzero_si512());
         const auto is_left = static_cast<__mmask16>(~is_right);
         // Compress in registers and store whole vectors: compressing stores are slow on some processors.

@@ -17,7 +17,8 @@ void check_rows_of(const char* name, std::span<const std::int64_t> indptr, std::
         if (indptr[node] > indptr[node + 1]) refuse(std::string(name) + "_indptr must not fall");
     for (const std::int32_t id : ids)
         if (id < 0 || id >= n_ids)
-            refuse(std::string(name) + " names " + std::to_string(id) + ", but ids end at " + std::to_string(n_ids - 1));
+            refuse(std::string(name) + " names " + std::to_string(id) + ", but ids end at " +
+                   std::to_string(n_ids - 1));
 }
 
 }  // namespace
@@ -39,7 +40,8 @@ void check_forest(const ForestView& forest, std::int64_t n_features, std::int64_
                        ", which is not between it and the end of its tree");
         }
     }
-    check_rows_of("split", forest.split_indptr, forest.split_features, forest.split_weights.size(), n_nodes, n_features);
+    check_rows_of("split", forest.split_indptr, forest.split_features, forest.split_weights.size(), n_nodes,
+                  n_features);
     check_rows_of("leaf", forest.leaf_indptr, forest.leaf_labels, forest.leaf_values.size(), n_nodes, n_labels);
 }
 

@@ -107,8 +107,8 @@ Tree Grower::grow() {
             ColumnPool::Node left;
             ColumnPool::Node right;
             if (!node.columns.is_empty())
-                pool_->split(node.columns, places_, n_left >= kSmallestPooled, node.last_row - middle >= kSmallestPooled,
-                             left, right);
+                pool_->split(node.columns, places_, n_left >= kSmallestPooled,
+                             node.last_row - middle >= kSmallestPooled, left, right);
             pending.push_back({id, node.depth + 1, middle, node.last_row, right});
             pending.push_back({-1, node.depth + 1, node.first_row, middle, left});
             write_split();
@@ -122,7 +122,8 @@ Tree Grower::grow() {
     }
     const double n_rows = std::max<double>(1.0, static_cast<double>(y_.n_rows));
     tree_.mean_depth = depth_sum_ / n_rows;
-    tree_.mean_leaf_labels = static_cast<double>(n_leaf_labels_) / static_cast<double>(std::max<std::int64_t>(1, n_leaves_));
+    tree_.mean_leaf_labels =
+        static_cast<double>(n_leaf_labels_) / static_cast<double>(std::max<std::int64_t>(1, n_leaves_));
     tree_.train_precision = hits_ / (n_rows * kPrecisionAt);
     return std::move(tree_);
 }
@@ -154,10 +155,9 @@ bool Grower::split(std::span<std::int32_t> rows, const ColumnPool::Node& columns
     for (std::int32_t update = 0; update < config_.n_updates; ++update) {
         set_signed_costs(right_cost, left_cost);
         if (update == 0 && !builder_.build(rows, signed_costs_, config_.n_updates > 1, pooled)) return false;
-        solver_.solve(builder_.columns(), signed_costs_, update == 0 ? builder_.starts() : std::span<const ColumnStart>{},
-                      config_.solver, solver_random_);
-        if (is_root)
-            tree_.root_objectives.push_back(solver_.objective(signed_costs_) - ranked_.gain(sides_));
+        solver_.solve(builder_.columns(), signed_costs_,
+                      update == 0 ? builder_.starts() : std::span<const ColumnStart>{}, config_.solver, solver_random_);
+        if (is_root) tree_.root_objectives.push_back(solver_.objective(signed_costs_) - ranked_.gain(sides_));
         if (update + 1 < config_.n_updates) {
             const std::vector<std::uint8_t> before = sides_;
             ranked_.alternate(sides_, {static_cast<float>(right_cost), static_cast<float>(left_cost), solver_.scores});
@@ -222,8 +222,8 @@ void Grower::write_leaf(std::span<const std::int32_t> rows) {
     ++n_leaves_;
     n_leaf_labels_ += static_cast<std::int64_t>(seen_labels_.size());
     const std::size_t kept = std::min(leaf_scores_.size(), static_cast<std::size_t>(config_.leaf_labels));
-    std::partial_sort(leaf_scores_.begin(), leaf_scores_.begin() + static_cast<std::ptrdiff_t>(kept), leaf_scores_.end(),
-                      ranks_before);
+    std::partial_sort(leaf_scores_.begin(), leaf_scores_.begin() + static_cast<std::ptrdiff_t>(kept),
+                      leaf_scores_.end(), ranks_before);
     leaf_scores_.resize(kept);
     for (std::size_t r = 0; r < std::min(kept, kPrecisionAt); ++r)
         hits_ += static_cast<double>(label_counts_[leaf_scores_[r].label_id]);

@@ -17,9 +17,9 @@ struct TreeConfig {
     std::int32_t leaf_labels = 20;  // labels kept per leaf
     std::int32_t n_updates = 1;     // times w is optimised at a node
     float bias = 1.0F;
-    float right_cost = 1.0F;    // C_delta(+1)
-    float left_cost = 1.0F;     // C_delta(-1)
-    bool balanced_costs = true; // divide each side's cost by its share of the node's rows
+    float right_cost = 1.0F;     // C_delta(+1)
+    float left_cost = 1.0F;      // C_delta(-1)
+    bool balanced_costs = true;  // divide each side's cost by its share of the node's rows
     RankConfig ranking;
     L1Config solver;
     std::uint64_t seed = 0;

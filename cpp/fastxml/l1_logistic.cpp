@@ -12,9 +12,9 @@ namespace {
 constexpr std::int64_t kLanes = NodeColumns::kLanes;
 constexpr float kLargestStep = 10.0F;
 constexpr float kCurvatureFloor = 1e-7F;
-constexpr float kUnknown = -1.0F;  // a curvature that is not needed yet
+constexpr float kUnknown = -1.0F;                                      // a curvature that is not needed yet
 constexpr float kEverything = std::numeric_limits<float>::infinity();  // a margin that no column is outside of
-constexpr float kNearlyOne = 1.0F - 1e-4F;  // one, less the rounding in a gradient
+constexpr float kNearlyOne = 1.0F - 1e-4F;                             // one, less the rounding in a gradient
 constexpr double kSufficientDecrease = 0.01;
 constexpr double kInnerTightening = 0.25;
 constexpr double kSmallestDecrease = 1e-7;  // less is rounding

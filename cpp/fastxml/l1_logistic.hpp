@@ -55,7 +55,7 @@ private:
         float largest = 0.0F;
     };
     struct Column {
-        float gradient;   // of the loss, at the start of the model
+        float gradient;  // of the loss, at the start of the model
         float weight;
         float target;     // the weight at the minimum of the model
         float curvature;  // second derivative of the model
@@ -88,10 +88,10 @@ private:
     std::vector<std::int32_t> working_;
     std::vector<std::int32_t> active_;  // of working_: visited in the present pass
     std::vector<std::int32_t> shrunk_;  // of working_: left out for the time being
-    AlignedVector<float> wrong_;      // -r_i / a_i: the share of the row's cost that is still to be had
-    AlignedVector<float> residuals_;  // r_i, the derivative of the loss by w.x_i
-    AlignedVector<float> hessian_;    // second derivative by w.x_i
-    AlignedVector<float> moved_;      // hessian_i * (x_i . step): what coordinate descent sees of the other coordinates
+    AlignedVector<float> wrong_;        // -r_i / a_i: the share of the row's cost that is still to be had
+    AlignedVector<float> residuals_;    // r_i, the derivative of the loss by w.x_i
+    AlignedVector<float> hessian_;      // second derivative by w.x_i
+    AlignedVector<float> moved_;  // hessian_i * (x_i . step): what coordinate descent sees of the other coordinates
 };
 
 }  // namespace longtail::fastxml

@@ -22,8 +22,8 @@ std::int64_t pick_entries(const std::int32_t* features, const float* values, std
     std::int64_t k = 0;
 #if defined(__AVX512F__)
     for (; k + 16 <= n; k += 16) {
-        const __m512i slot = _mm512_mask_i32gather_epi32(
-            _mm512_setzero_si512(), 0xFFFF, _mm512_loadu_si512(features + k), slots, 4);
+        const __m512i slot =
+            _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), 0xFFFF, _mm512_loadu_si512(features + k), slots, 4);
         const __mmask16 has_slot = _mm512_cmpge_epi32_mask(slot, _mm512_setzero_si512());
         // Compress in registers and store whole vectors: compressing stores are slow on some processors.
         _mm512_storeu_si512(out_slots + n_out, _mm512_maskz_compress_epi32(has_slot, slot));
@@ -381,7 +381,8 @@ void NodeBuilder::build_dense(const DenseView& x, std::span<const std::int32_t> 
         const float* column = columns_.plain.data() + j * stride;
         const float plain = kernels::sum_plain(stride, [&](std::int64_t i) { return a[i] * column[i]; });
         const float absolute = kernels::sum_plain(stride, [&](std::int64_t i) { return std::fabs(a[i] * column[i]); });
-        const float square = kernels::sum_plain(stride, [&](std::int64_t i) { return std::fabs(a[i]) * column[i] * column[i]; });
+        const float square =
+            kernels::sum_plain(stride, [&](std::int64_t i) { return std::fabs(a[i]) * column[i] * column[i]; });
         starts_[j] = {-0.5F * plain, absolute, std::sqrt(square)};
         steepest_ = std::max(steepest_, std::fabs(starts_[j].gradient));
     }

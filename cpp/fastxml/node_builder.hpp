@@ -83,11 +83,11 @@ private:
     std::vector<FeatureSum> sums_;       // by feature, zero between nodes
     std::vector<std::int32_t> touched_;  // features of the node, the first n_touched_
     std::size_t n_touched_ = 0;
-    std::vector<std::int32_t> slots_;    // by feature: its place among the chosen ones, -1 for others
+    std::vector<std::int32_t> slots_;        // by feature: its place among the chosen ones, -1 for others
     std::vector<std::int64_t> entry_begin_;  // entries of chosen features, row by row
     std::vector<std::int32_t> entry_slots_;
     std::vector<float> entry_values_;
-    std::vector<std::int64_t> next_;     // by slot: where its next entry goes
+    std::vector<std::int64_t> next_;      // by slot: where its next entry goes
     std::vector<std::int32_t> own_rows_;  // of columns_
     std::vector<float> own_values_;
 };

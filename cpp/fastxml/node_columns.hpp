@@ -31,8 +31,8 @@ struct NodeColumns {
     std::int32_t n_packed = 0;
     std::int32_t n_columns = 0;
     std::vector<std::int32_t> feature_ids;
-    AlignedVector<float> plain;        // n_plain x stride
-    std::vector<std::uint16_t> bits;   // n_packed x stride / 16
+    AlignedVector<float> plain;       // n_plain x stride
+    std::vector<std::uint16_t> bits;  // n_packed x stride / 16
     struct Range {
         std::int64_t begin;
         std::int64_t end;
@@ -66,9 +66,10 @@ struct NodeColumns {
 #if defined(__AVX512F__)
         if (is_packed(column)) {
             __m512 sum = _mm512_setzero_ps();
-            kernels::for_each_packed(bits_of(column), values + range.begin, stride / kLanes, [&](std::int64_t i, __m512 x) {
-                sum = _mm512_fmadd_ps(_mm512_mul_ps(x, x), _mm512_load_ps(a + i), sum);
-            });
+            kernels::for_each_packed(bits_of(column), values + range.begin, stride / kLanes,
+                                     [&](std::int64_t i, __m512 x) {
+                                         sum = _mm512_fmadd_ps(_mm512_mul_ps(x, x), _mm512_load_ps(a + i), sum);
+                                     });
             return kernels::add_lanes(sum);
         }
 #endif
@@ -86,9 +87,10 @@ struct NodeColumns {
 #if defined(__AVX512F__)
         if (is_packed(column)) {
             const __m512 steps = _mm512_set1_ps(step);
-            kernels::for_each_packed(bits_of(column), values + range.begin, stride / kLanes, [&](std::int64_t i, __m512 x) {
-                _mm512_store_ps(out + i, _mm512_fmadd_ps(steps, x, _mm512_load_ps(out + i)));
-            });
+            kernels::for_each_packed(bits_of(column), values + range.begin, stride / kLanes,
+                                     [&](std::int64_t i, __m512 x) {
+                                         _mm512_store_ps(out + i, _mm512_fmadd_ps(steps, x, _mm512_load_ps(out + i)));
+                                     });
             return;
         }
 #endif
@@ -106,9 +108,11 @@ struct NodeColumns {
 #if defined(__AVX512F__)
         if (is_packed(column)) {
             const __m512 steps = _mm512_set1_ps(step);
-            kernels::for_each_packed(bits_of(column), values + range.begin, stride / kLanes, [&](std::int64_t i, __m512 x) {
-                _mm512_store_ps(out + i, _mm512_fmadd_ps(_mm512_mul_ps(steps, x), _mm512_load_ps(a + i), _mm512_load_ps(out + i)));
-            });
+            kernels::for_each_packed(
+                bits_of(column), values + range.begin, stride / kLanes, [&](std::int64_t i, __m512 x) {
+                    _mm512_store_ps(out + i, _mm512_fmadd_ps(_mm512_mul_ps(steps, x), _mm512_load_ps(a + i),
+                                                             _mm512_load_ps(out + i)));
+                });
             return;
         }
 #endif
@@ -132,7 +136,9 @@ struct NodeColumns {
 private:
     bool is_packed(std::int32_t column) const { return column < n_plain + n_packed; }
     const float* plain_column(std::int32_t column) const { return plain.data() + column * stride; }
-    const std::uint16_t* bits_of(std::int32_t column) const { return bits.data() + (column - n_plain) * (stride / kLanes); }
+    const std::uint16_t* bits_of(std::int32_t column) const {
+        return bits.data() + (column - n_plain) * (stride / kLanes);
+    }
     static void prefetch_lines(const void* first) {
         for (int line = 0; line < 2; ++line) __builtin_prefetch(static_cast<const char*>(first) + 64 * line);
     }

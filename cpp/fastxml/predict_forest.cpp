@@ -14,10 +14,10 @@ constexpr std::int64_t kRowsPerTask = 32;
 
 // What one thread needs to rank rows: all of it is clean again after each row.
 struct Scratch {
-    std::vector<float> row;               // the row, dense (sparse input only)
-    std::vector<float> label_scores;      // by label
-    std::vector<std::int32_t> seen;       // labels with a score
-    std::vector<std::int32_t> nodes;      // where the row is in each tree
+    std::vector<float> row;           // the row, dense (sparse input only)
+    std::vector<float> label_scores;  // by label
+    std::vector<std::int32_t> seen;   // labels with a score
+    std::vector<std::int32_t> nodes;  // where the row is in each tree
     std::vector<ScoredLabel> candidates;
     std::vector<float> tree_parts;    // by label, of the candidates (re-ranking only)
     std::vector<ScoredLabel> ranked;  // likewise
@@ -178,7 +178,8 @@ TopLabels predict_forest(const FeaturesView& x, const ForestView& forest, std::s
             std::span<const std::int32_t> features;
             if (csr != nullptr) {
                 features = csr->row_indices(i);
-                features = features.first(std::lower_bound(features.begin(), features.end(), n_used) - features.begin());
+                features =
+                    features.first(std::lower_bound(features.begin(), features.end(), n_used) - features.begin());
                 for (std::size_t k = 0; k < features.size(); ++k) scratch.row[features[k]] = values[k];
                 row = scratch.row.data();
             }

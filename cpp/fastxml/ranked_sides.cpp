@@ -11,9 +11,9 @@
 namespace longtail::fastxml {
 namespace {
 
-constexpr float kUnit = 1 << 20;  // fixed point: steps of one millionth; room for 2^43 times the weight one
-constexpr float kTie = 1e-6F;  // rounding in a sum of discounts must not move a row
-constexpr std::size_t kFewMoved = 16;  // fewer rows than one in so many: rankings have hardly changed
+constexpr float kUnit = 1 << 20;          // fixed point: steps of one millionth; room for 2^43 times the weight one
+constexpr float kTie = 1e-6F;             // rounding in a sum of discounts must not move a row
+constexpr std::size_t kFewMoved = 16;     // fewer rows than one in so many: rankings have hardly changed
 constexpr std::int32_t kMaxRounds = 200;  // finite by theorem 1; the cap is for rounding
 
 // Not llround, which is a call into the library; any rounding will do if it is the same everywhere.
@@ -73,8 +73,7 @@ float RankedSides::discount(std::size_t rank) {
     return discount_table_[rank];
 }
 
-void RankedSides::load(std::span<const std::int32_t> rows, const LabelsView& y,
-                       std::span<const float> label_weights) {
+void RankedSides::load(std::span<const std::int32_t> rows, const LabelsView& y, std::span<const float> label_weights) {
     for (const std::int32_t label_id : node_labels_) slots_[label_id] = -1;
     node_labels_.clear();
     blocks_.clear();
@@ -102,7 +101,8 @@ void RankedSides::load(std::span<const std::int32_t> rows, const LabelsView& y,
 }
 
 // Number the labels of a row; place is that of its first label among blocks_.
-void RankedSides::add_row(std::span<const std::int32_t> labels, std::span<const float> label_weights, std::size_t place) {
+void RankedSides::add_row(std::span<const std::int32_t> labels, std::span<const float> label_weights,
+                          std::size_t place) {
     const float gain = row_gain(labels.size());
     row_gains_.push_back(gain);
     row_sizes_.push_back(static_cast<std::int32_t>(labels.size()));
@@ -159,7 +159,8 @@ void RankedSides::rank_labels(bool right, bool is_nearly_ranked) {
         for (std::size_t l = 0; l < n; ++l) keys[l] = key_of(l);
         radix_sort(keys, spare_keys_);
     }
-    for (std::size_t rank = 0; rank < n; ++rank) discounts[static_cast<std::size_t>(keys[rank] & kLabelBits)] = discount_table_[rank];
+    for (std::size_t rank = 0; rank < n; ++rank)
+        discounts[static_cast<std::size_t>(keys[rank] & kLabelBits)] = discount_table_[rank];
 }
 
 // The discounts of few labels, whose keys are in the order of the labels.

@@ -74,13 +74,13 @@ private:
     std::vector<std::int64_t> block_begin_;
     std::vector<std::int32_t> row_sizes_;
     std::size_t n_entries_ = 0;
-    std::vector<float> row_gains_;       // I_k(y_i)
+    std::vector<float> row_gains_;             // I_k(y_i)
     std::vector<float> label_factors_;         // 1/p by node label
     std::vector<std::int64_t> total_weights_;  // by node label, in fixed point
     std::vector<std::int64_t> right_weights_;
     std::vector<float> right_discounts_;
     std::vector<float> left_discounts_;
-    std::vector<float> preferences_;  // what a row gains on the right over the left, by node label plus one
+    std::vector<float> preferences_;        // what a row gains on the right over the left, by node label plus one
     std::vector<std::int64_t> right_keys_;  // (weight, node label), in the order of the ranking if they are many
     std::vector<std::int64_t> left_keys_;
     std::vector<std::int64_t> spare_keys_;

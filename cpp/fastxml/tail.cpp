@@ -123,9 +123,9 @@ private:
     SparseSum slope_;
     std::vector<Row> rows_;
     double p_ = 1.0;
-    double norm_ = 0.0;        // of the centre, squared
-    double norm_change_ = 0.0; // 2 centre . slope
-    double slope_norm_ = 0.0;  // squared
+    double norm_ = 0.0;         // of the centre, squared
+    double norm_change_ = 0.0;  // 2 centre . slope
+    double slope_norm_ = 0.0;   // squared
 };
 
 // The rows that have a say: a row without the label counts p exp(-gamma d^2), which is nothing when it is far away.
@@ -139,7 +139,8 @@ void Ascent::choose_rows(std::span<const std::int32_t> positives, const SparseSu
         const ScaledRow row = scaled_row(x_, id, config_.bias);
         const double squared = row.scale > 0.0F ? 1.0 : 0.0;
         const double dot = dot_with(centre.values, centre.bias, row);
-        if (observed || config_.gamma * (squared - 2.0 * dot + norm_) < kFar) rows_.push_back({id, observed, squared, dot, 0.0});
+        if (observed || config_.gamma * (squared - 2.0 * dot + norm_) < kFar)
+            rows_.push_back({id, observed, squared, dot, 0.0});
     }
 }
 

@@ -1,7 +1,7 @@
 // The reader of files: the same rows, or the same error, as from a stream of the same bytes.
+#include <unistd.h>
 #include <cstdio>
 #include <string>
-#include <unistd.h>
 
 #include "fuzz/text_property.hpp"
 

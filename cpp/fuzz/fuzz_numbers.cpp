@@ -24,7 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         char out[kMaxFloatLength + kTextPadding + 1] = {};
         if (!std::isfinite(parsed.value)) std::abort();
         if (write_float(parsed.value, out) > out + kMaxFloatLength) std::abort();
-        if (std::bit_cast<std::uint32_t>(parse_float(out).value) != std::bit_cast<std::uint32_t>(parsed.value)) std::abort();
+        if (std::bit_cast<std::uint32_t>(parse_float(out).value) != std::bit_cast<std::uint32_t>(parsed.value))
+            std::abort();
     } else if (parsed.error == NumberError::too_large) {
         if (!std::isinf(std::strtof(padded.c_str(), nullptr))) std::abort();
     }

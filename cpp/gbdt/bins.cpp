@@ -135,7 +135,8 @@ Bins make_bins(const DenseView& x, int n_threads, Control& control) {
             std::int32_t places[kBlock];
             for (std::int32_t i = 0; i < kBlock; ++i) places[i] = i * kMaxBins;
             for (std::int32_t half = kMaxBins / 2; half > 0; half /= 2)
-                for (std::int32_t i = 0; i < kBlock; ++i) places[i] += table[places[i] + half - 1] < values[i] ? half : 0;
+                for (std::int32_t i = 0; i < kBlock; ++i)
+                    places[i] += table[places[i] + half - 1] < values[i] ? half : 0;
             std::uint8_t* out_row = out.bins.data() + row * x.n_cols + first;
             for (std::int32_t i = 0; i < last - first; ++i)
                 out_row[i] = static_cast<std::uint8_t>(places[i] - i * kMaxBins);

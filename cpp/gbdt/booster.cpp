@@ -68,7 +68,8 @@ void Booster::check_growing(std::size_t n_choices) const {
     if (!grower_) throw std::invalid_argument("Booster: no tree has been begun; call begin_tree first");
     if (n_choices != grower_->n_open())
         throw std::invalid_argument("Booster: there must be one split for each of the " +
-                                    std::to_string(grower_->n_open()) + " open nodes, got " + std::to_string(n_choices));
+                                    std::to_string(grower_->n_open()) + " open nodes, got " +
+                                    std::to_string(n_choices));
 }
 
 std::vector<SplitChoice> Booster::find_splits(int n_threads, Control& control) {
@@ -130,8 +131,9 @@ std::vector<std::int32_t> Booster::find_leaves(const TreeView& tree, int n_threa
 void Booster::add_leaves(const TreeView& tree, std::span<const std::int32_t> leaf_of_row, int n_threads,
                          Control& control) {
     if (static_cast<std::int64_t>(leaf_of_row.size()) != scores_.n_rows())
-        throw std::invalid_argument("Booster: there must be a leaf for each of the " + std::to_string(scores_.n_rows()) +
-                                    " rows, got " + std::to_string(leaf_of_row.size()));
+        throw std::invalid_argument("Booster: there must be a leaf for each of the " +
+                                    std::to_string(scores_.n_rows()) + " rows, got " +
+                                    std::to_string(leaf_of_row.size()));
     std::vector<LeafView> leaves;
     leaves.reserve(tree.split_features.size());
     for (std::size_t node = 0; node < tree.split_features.size(); ++node) {

@@ -49,9 +49,8 @@ Candidates find_candidates(const Bins& bins, std::span<const std::int32_t> count
                            std::span<const std::int32_t> features, const BoostParams& params) {
     Candidates out;
     for (std::size_t i = 0; i < features.size(); ++i)
-        choose_thresholds(features[i],
-                          counts.subspan(i * kMaxBins, static_cast<std::size_t>(bins.n_bins(features[i]))), n_rows,
-                          params, out);
+        choose_thresholds(features[i], counts.subspan(i * kMaxBins, static_cast<std::size_t>(bins.n_bins(features[i]))),
+                          n_rows, params, out);
     return out;
 }
 

@@ -88,7 +88,8 @@ SplitChoice search_exactly(const DenseView& x, const NodeView& node, const RowGr
     };
     std::vector<std::int32_t> order(n_rows);
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return value_of(a) < value_of(b); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int32_t a, std::int32_t b) { return value_of(a) < value_of(b); });
 
     std::vector<double> totals;
     totals.reserve(node.gradients->labels.size());

@@ -106,7 +106,8 @@ void for_dense_rows(const DenseView& x, std::int64_t first, std::int64_t last, s
     for (std::int64_t row = first; row < last; ++row) visit(row, x.row(row).data());
 }
 template <class Visit>
-void for_dense_rows(const CsrView& x, std::int64_t first, std::int64_t last, std::vector<float>& scattered, Visit visit) {
+void for_dense_rows(const CsrView& x, std::int64_t first, std::int64_t last, std::vector<float>& scattered,
+                    Visit visit) {
     scattered.resize(x.n_cols, 0.0F);
     for (std::int64_t row = first; row < last; ++row) {
         const auto features = x.row_indices(row);
@@ -147,15 +148,17 @@ void walk_together(const ForestView& forest, std::int64_t tree, const float* row
 }
 
 // leaves[(row - first) * n_trees + tree]. Dense rows go tree by tree, scattered ones row by row.
-void find_block(const DenseView& x, const ForestView& forest, std::int64_t first, std::int64_t last, std::vector<float>&,
-                std::int64_t* leaves) {
+void find_block(const DenseView& x, const ForestView& forest, std::int64_t first, std::int64_t last,
+                std::vector<float>&, std::int64_t* leaves) {
     const std::int64_t n_trees = forest.n_trees();
     for (std::int64_t tree = 0; tree < n_trees; ++tree) {
         std::int64_t row = first;
         if (x.n_cols > 0)
             for (; row + kWalkers <= last; row += kWalkers)
-                walk_together(forest, tree, x.row(row).data(), x.n_cols, n_trees, leaves + (row - first) * n_trees + tree);
-        for (; row < last; ++row) leaves[(row - first) * n_trees + tree] = leaf_in_tree(forest, tree, x.row(row).data());
+                walk_together(forest, tree, x.row(row).data(), x.n_cols, n_trees,
+                              leaves + (row - first) * n_trees + tree);
+        for (; row < last; ++row)
+            leaves[(row - first) * n_trees + tree] = leaf_in_tree(forest, tree, x.row(row).data());
     }
 }
 void find_block(const CsrView& x, const ForestView& forest, std::int64_t first, std::int64_t last,
@@ -250,10 +253,12 @@ std::vector<std::int64_t> find_all(const View& x, const ForestView& forest, int 
 
 }  // namespace
 
-TopLabels predict_top_k(const DenseView& x, const ForestView& forest, std::int64_t top_k, int n_threads, Control& control) {
+TopLabels predict_top_k(const DenseView& x, const ForestView& forest, std::int64_t top_k, int n_threads,
+                        Control& control) {
     return predict(x, forest, top_k, n_threads, control);
 }
-TopLabels predict_top_k(const CsrView& x, const ForestView& forest, std::int64_t top_k, int n_threads, Control& control) {
+TopLabels predict_top_k(const CsrView& x, const ForestView& forest, std::int64_t top_k, int n_threads,
+                        Control& control) {
     return predict(x, forest, top_k, n_threads, control);
 }
 std::vector<std::int64_t> find_leaves(const DenseView& x, const ForestView& forest, int n_threads, Control& control) {

@@ -28,8 +28,10 @@ struct ForestView {
 // The top_k labels of every row among those some leaf lists for it: the T sparse leaves are added up, then a heap of
 // top_k entries passes once over the sums (appendix B; the paper updates its heap while adding, which is right for
 // positive values only).
-TopLabels predict_top_k(const DenseView& x, const ForestView& forest, std::int64_t top_k, int n_threads, Control& control);
-TopLabels predict_top_k(const CsrView& x, const ForestView& forest, std::int64_t top_k, int n_threads, Control& control);
+TopLabels predict_top_k(const DenseView& x, const ForestView& forest, std::int64_t top_k, int n_threads,
+                        Control& control);
+TopLabels predict_top_k(const CsrView& x, const ForestView& forest, std::int64_t top_k, int n_threads,
+                        Control& control);
 
 // The node id, counted over the whole forest, of the leaf each row reaches in each tree: n_rows x n_trees.
 std::vector<std::int64_t> find_leaves(const DenseView& x, const ForestView& forest, int n_threads, Control& control);

@@ -27,7 +27,8 @@ std::vector<LabelRange> cut_ranges(std::int64_t split, const NodeGradients& pare
     std::vector<LabelRange> ranges;
     for (std::int64_t first = 0, last = 0; first < parent.n_labels(); first = last) {
         LabelRange range{split, first, first, 0, 0};
-        while (last < parent.n_labels() && range.n_entries < kRangeEntries) range.n_entries += parent.labels[last++].n_entries;
+        while (last < parent.n_labels() && range.n_entries < kRangeEntries)
+            range.n_entries += parent.labels[last++].n_entries;
         range.last = last;
         ranges.push_back(range);
     }
@@ -58,8 +59,8 @@ ChildLabels split_range(const GradientSplit& split, const LabelRange& range, Gra
         sides.left_values = split.needs_left ? store.values() + range.begin + n_left : nullptr;
         sides.right_rows = split.needs_right ? waiting.rows() + n_right : nullptr;
         sides.right_values = split.needs_right ? waiting.values() + n_right : nullptr;
-        const LeftShare share =
-            partition({parent.rows + label.begin, parent.values + label.begin, label.n_entries}, split.child_rows.data(), sides);
+        const LeftShare share = partition({parent.rows + label.begin, parent.values + label.begin, label.n_entries},
+                                          split.child_rows.data(), sides);
         const auto left_size = static_cast<std::int32_t>(share.n_entries);
         const std::int32_t right_size = label.n_entries - left_size;
         if (left_size > 0) out.left.push_back({label.label_id, left_size, n_left, share.total, share.magnitude});

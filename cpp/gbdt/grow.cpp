@@ -86,22 +86,26 @@ void TreeGrower::list_candidates(int n_threads, Control& control) {
     const std::size_t block = is_dense ? kCountedFeatures : std::max<std::size_t>(features_.size(), 1);
     const std::size_t n_blocks = (features_.size() + block - 1) / block;
     for (OpenNode& node : level_)
-        if (keeps_counts(node, depth_) && node.bin_counts.empty()) node.bin_counts.assign(features_.size() * kMaxBins, -1);
+        if (keeps_counts(node, depth_) && node.bin_counts.empty())
+            node.bin_counts.assign(features_.size() * kMaxBins, -1);
     std::vector<Candidates> found(level_.size() * n_blocks);
     parallel_for(static_cast<std::int64_t>(found.size()), n_threads, control, [&](std::int64_t task, int) {
         OpenNode& node = level_[task / n_blocks];
         const std::size_t first = task % n_blocks * block;
-        const auto features = std::span<const std::int32_t>(features_).subspan(first, std::min(block, features_.size() - first));
+        const auto features =
+            std::span<const std::int32_t>(features_).subspan(first, std::min(block, features_.size() - first));
         if (!is_dense) {
             found[task] = find_sparse_candidates(*columns_.bins, node.rows, features, feature_places_, params_);
             return;
         }
         std::vector<std::int32_t> own;
         if (node.bin_counts.empty()) own.assign(features.size() * kMaxBins, -1);
-        const auto counts = own.empty() ? std::span(node.bin_counts).subspan(first * kMaxBins, features.size() * kMaxBins)
-                                        : std::span(own);
+        const auto counts = own.empty()
+                                ? std::span(node.bin_counts).subspan(first * kMaxBins, features.size() * kMaxBins)
+                                : std::span(own);
         if (counts[0] < 0) count_bins(*columns_.bins, node.rows, features, counts);
-        found[task] = find_candidates(*columns_.bins, counts, static_cast<std::int64_t>(node.rows.size()), features, params_);
+        found[task] =
+            find_candidates(*columns_.bins, counts, static_cast<std::int64_t>(node.rows.size()), features, params_);
     });
     for (std::size_t task = 0; task < found.size(); ++task) level_[task / n_blocks].candidates.append(found[task]);
     for (OpenNode& node : level_) node.tiles = cut_tiles(node.candidates);
@@ -131,7 +135,8 @@ void TreeGrower::divide_counts(std::span<const std::size_t> parents, std::span<O
         std::vector<std::int32_t> own(smaller.bin_counts.empty() ? n_features * kMaxBins : 0);
         const auto counts = own.empty() ? std::span(smaller.bin_counts).subspan(first * kMaxBins, n_features * kMaxBins)
                                         : std::span(own);
-        count_bins(*columns_.bins, smaller.rows, std::span<const std::int32_t>(features_).subspan(first, n_features), counts);
+        count_bins(*columns_.bins, smaller.rows, std::span<const std::int32_t>(features_).subspan(first, n_features),
+                   counts);
         std::int32_t* left_over = larger.bin_counts.data() + first * kMaxBins;
         for (std::size_t i = 0; i < counts.size(); ++i) left_over[i] -= counts[i];
     });
@@ -151,9 +156,10 @@ std::vector<SplitChoice> TreeGrower::find_splits(int n_threads, Control& control
     parallel_for(static_cast<std::int64_t>(jobs.size()), n_threads, control, [&](std::int64_t task, int worker) {
         const OpenNode& node = level_[jobs[task].node];
         const std::int32_t part = jobs[task].part;
-        found[task] = params_.exact()
-                          ? search_exactly(columns_.x, node.view(), node.by_row, features_[part], params_, control)
-                          : search_tile(*columns_.bins, node.view(), node.tiles[part], params_, scratch_[worker], control);
+        found[task] =
+            params_.exact()
+                ? search_exactly(columns_.x, node.view(), node.by_row, features_[part], params_, control)
+                : search_tile(*columns_.bins, node.view(), node.tiles[part], params_, scratch_[worker], control);
     });
     std::vector<SplitChoice> choices(level_.size());
     for (std::size_t task = 0; task < jobs.size(); ++task) {

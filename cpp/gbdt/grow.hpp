@@ -97,7 +97,8 @@ private:
     void order_level(int n_threads, Control& control);
     bool keeps_counts(const OpenNode& node, std::int32_t depth) const;
     void list_candidates(int n_threads, Control& control);
-    void divide_counts(std::span<const std::size_t> parents, std::span<OpenNode> children, int n_threads, Control& control);
+    void divide_counts(std::span<const std::size_t> parents, std::span<OpenNode> children, int n_threads,
+                       Control& control);
     void close(const OpenNode& node);
     void lay_out_leaves();
 

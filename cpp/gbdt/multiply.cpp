@@ -30,7 +30,8 @@ void add_rows(const DenseView& w, std::int64_t first, std::int64_t n_cols, std::
 void multiply_row(const CsrView& x, const DenseView& w, std::int64_t row, std::int64_t first, std::int64_t n_cols,
                   float* out) {
     const auto columns = x.row_indices(row);
-    add_rows(w, first, n_cols, x.row_values(row), [&](std::size_t i) { return static_cast<std::int64_t>(columns[i]); }, out);
+    add_rows(
+        w, first, n_cols, x.row_values(row), [&](std::size_t i) { return static_cast<std::int64_t>(columns[i]); }, out);
 }
 void multiply_row(const DenseView& x, const DenseView& w, std::int64_t row, std::int64_t first, std::int64_t n_cols,
                   float* out) {

@@ -10,7 +10,7 @@ enum class Loss : std::int32_t { kSquared = 0, kSquaredHinge = 1 };
 // S̄ = threshold_step (a share of the node's rows; 1 tests every value).
 struct BoostParams {
     Loss loss = Loss::kSquaredHinge;
-    std::int32_t leaf_top_k = 20;  // 0 keeps every label: the vanilla booster
+    std::int32_t leaf_top_k = 20;   // 0 keeps every label: the vanilla booster
     std::int32_t split_labels = 0;  // labels the split search looks at in a node; 0 looks at all
     double l2 = 5.0;
     std::int32_t max_depth = 10;

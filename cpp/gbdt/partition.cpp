@@ -85,7 +85,8 @@ private:
             if constexpr (kLeft) {
                 const auto packed = static_cast<__mmask16>((1U << n_left_here) - 1U);
                 _mm512_mask_storeu_epi32(sides_.left_rows + n_left, packed, _mm512_maskz_compress_epi32(left, places));
-                _mm512_mask_storeu_epi32(sides_.left_values + n_left, packed, _mm512_maskz_compress_epi32(left, values));
+                _mm512_mask_storeu_epi32(sides_.left_values + n_left, packed,
+                                         _mm512_maskz_compress_epi32(left, values));
             }
             if constexpr (kRight) {
                 const auto right = static_cast<__mmask16>(here & ~left);

@@ -47,7 +47,8 @@ public:
     NodeGradients root_gradients(std::span<const std::int32_t> rows, GradientStore& store, int n_threads,
                                  Control& control) const;
     // Add to every row the leaf it fell into: leaf_of_row[row] numbers `leaves`.
-    void add(std::span<const std::int32_t> leaf_of_row, std::span<const LeafView> leaves, int n_threads, Control& control);
+    void add(std::span<const std::int32_t> leaf_of_row, std::span<const LeafView> leaves, int n_threads,
+             Control& control);
     // Σ ℓ over all rows and labels.
     double loss(int n_threads, Control& control) const;
     std::int64_t n_entries(std::int64_t row) const;

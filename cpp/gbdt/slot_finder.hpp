@@ -61,7 +61,8 @@ private:
         __m512i slots = _mm512_setzero_si512();
         const std::uint8_t* thresholds = thresholds_ + first;
         for (std::int32_t i = 0; i < n_thresholds_; ++i, thresholds += stride_)
-            slots = _mm512_mask_add_epi8(slots, _mm512_cmpgt_epu8_mask(bins, _mm512_loadu_si512(thresholds)), slots, one);
+            slots =
+                _mm512_mask_add_epi8(slots, _mm512_cmpgt_epu8_mask(bins, _mm512_loadu_si512(thresholds)), slots, one);
         const __m512i low = _mm512_cvtepu8_epi16(_mm512_maskz_extracti64x4_epi64(0xF, slots, 0));
         const __m512i high = _mm512_cvtepu8_epi16(_mm512_maskz_extracti64x4_epi64(0xF, slots, 1));
         store_offsets(low, bases_ + first, out);
@@ -78,7 +79,8 @@ private:
         std::uint8_t slots[kWidth] = {};
         const std::uint8_t* thresholds = thresholds_ + first;
         for (std::int32_t i = 0; i < n_thresholds_; ++i, thresholds += stride_)
-            for (int j = 0; j < kWidth; ++j) slots[j] = static_cast<std::uint8_t>(slots[j] + (bins[j] > thresholds[j] ? 1 : 0));
+            for (int j = 0; j < kWidth; ++j)
+                slots[j] = static_cast<std::uint8_t>(slots[j] + (bins[j] > thresholds[j] ? 1 : 0));
         for (int j = 0; j < kWidth; ++j) out[j] = static_cast<std::uint16_t>(bases_[first + j] + slots[j] * kLanes);
     }
 #endif

@@ -18,9 +18,10 @@ namespace {
 //
 // so that prefix sums over slots, squares and the lists of the k best are plain loops over sixteen lanes.
 constexpr int kBlockLabels = 16;
-constexpr int kTileOffsets = 80 * kLanes;  // four groups of twenty slots; the sums of one group fit the first-level cache
-constexpr std::int64_t kChunkRows = 512;   // wide rows and offsets of a chunk fit the second-level cache
-constexpr double kDenseShare = 0.09;       // above it, adding sixteen labels of a row at once beats adding single ones
+constexpr int kTileOffsets =
+    80 * kLanes;  // four groups of twenty slots; the sums of one group fit the first-level cache
+constexpr std::int64_t kChunkRows = 512;  // wide rows and offsets of a chunk fit the second-level cache
+constexpr double kDenseShare = 0.09;      // above it, adding sixteen labels of a row at once beats adding single ones
 
 struct Group {
     std::int32_t first = 0;  // candidate features
@@ -37,7 +38,8 @@ void prefetch(const void* address) {
 #endif
 }
 
-void transpose_16(const float* __restrict from, std::int64_t from_stride, float* __restrict to, std::int64_t to_stride) {
+void transpose_16(const float* __restrict from, std::int64_t from_stride, float* __restrict to,
+                  std::int64_t to_stride) {
     for (int i = 0; i < 16; ++i)
         for (int j = 0; j < 16; ++j) to[j * to_stride + i] = from[i * from_stride + j];
 }
@@ -210,10 +212,12 @@ private:
                 for (const Group& group : groups_) add_wide_rows(group, first, last);
             else
                 for (std::int64_t row = first; row < last; ++row)
-                    for (const std::uint16_t offset : row_offsets(row)) add_wide(offset, wide_rows + (row - first) * kBlockLabels);
+                    for (const std::uint16_t offset : row_offsets(row))
+                        add_wide(offset, wide_rows + (row - first) * kBlockLabels);
         }
         for (std::int32_t offset = 0; offset < n_offsets_; offset += kLanes)
-            transpose_16(wide_sums + offset * kBlockLabels, kBlockLabels, scratch_.block_sums.data() + offset, n_offsets_);
+            transpose_16(wide_sums + offset * kBlockLabels, kBlockLabels, scratch_.block_sums.data() + offset,
+                         n_offsets_);
     }
 
     void add_wide(std::uint16_t offset, const float* values) {
@@ -301,8 +305,8 @@ private:
             totals[l] = static_cast<float>(node_.gradients->labels[labels[l]].total);
         for (std::int32_t slot = 0; slot + 1 < group.n_slots; ++slot)
             for (std::size_t l = 0; l < labels.size(); ++l) {
-                const Lanes left = Lanes::load(left_sums[l]) +
-                                   Lanes::load(scratch_.block_sums.data() + l * n_offsets_ + group.base + slot * kLanes);
+                const Lanes left = Lanes::load(left_sums[l]) + Lanes::load(scratch_.block_sums.data() + l * n_offsets_ +
+                                                                           group.base + slot * kLanes);
                 left.store(left_sums[l]);
                 const Lanes right = Lanes::all(totals[l]) - left;
                 if (keeps_all_) {

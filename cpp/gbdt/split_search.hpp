@@ -17,8 +17,8 @@ namespace longtail::gbdt {
 struct SplitChoice {
     double reduction = -1.0;
     std::int32_t feature = -1;
-    float threshold = 0.0F;    // x <= threshold goes left
-    std::uint8_t bin = 0;      // the same in bins (not set by the exact search)
+    float threshold = 0.0F;  // x <= threshold goes left
+    std::uint8_t bin = 0;    // the same in bins (not set by the exact search)
     std::int64_t n_left = 0;
 
     // Larger reduction first; ties to the lower feature, then to the lower threshold, so that no order of search matters.
@@ -58,9 +58,9 @@ std::vector<Tile> cut_tiles(const Candidates& candidates);
 
 // Scratch memory of one worker, reused from task to task.
 struct SearchScratch {
-    std::vector<std::uint16_t> offsets;        // per node row: where its bins of the tile's features are summed
-    std::vector<std::int64_t> offset_begin;    // sparse bins: rows differ in length
-    std::vector<std::uint16_t> offset_of_bin;  // 256 per feature of the tile
+    std::vector<std::uint16_t> offsets;         // per node row: where its bins of the tile's features are summed
+    std::vector<std::int64_t> offset_begin;     // sparse bins: rows differ in length
+    std::vector<std::uint16_t> offset_of_bin;   // 256 per feature of the tile
     std::vector<std::uint8_t> slot_thresholds;  // [threshold][feature of the tile]
     std::vector<std::uint16_t> slot_bases;
     std::vector<std::int32_t> feature_places;

@@ -84,7 +84,8 @@ private:
             if (!has_nodes) return;
         }
         const std::int64_t first_feature = forest_.feature_indptr[node];
-        const auto features = forest_.feature_ids.subspan(first_feature, forest_.feature_indptr[node + 1] - first_feature);
+        const auto features =
+            forest_.feature_ids.subspan(first_feature, forest_.feature_indptr[node + 1] - first_feature);
         std::int64_t n_words = 0;
         for (const Visit& visit : visits) n_words += x_.row_size(first_row_ + visit.row);
         const std::int64_t steps = std::bit_width(features.size());
@@ -248,8 +249,7 @@ Routes route_rows(const CsrView& x, const ForestView& forest, const BeamConfig& 
         const std::int64_t first = block * kRowsPerBlock;
         const std::int64_t last = std::min(x.n_rows, first + kRowsPerBlock);
         const auto ignore = [](std::int32_t, std::int32_t, float) {};
-        for (const std::int32_t root : forest.roots)
-            searches[worker].search(first, last, root, ignore, &blocks[block]);
+        for (const std::int32_t root : forest.roots) searches[worker].search(first, last, root, ignore, &blocks[block]);
         blocks[block].shrink_to_fit();
     });
     Routes out;

@@ -103,8 +103,7 @@ float DualLanes::visit(const NodeRows& rows, std::int64_t row, std::uint32_t pos
 }
 
 template <class LossKind>
-void DualLanes::run(const NodeRows& rows, std::span<const std::uint16_t> members, Random& random,
-                    Control& control) {
+void DualLanes::run(const NodeRows& rows, std::span<const std::uint16_t> members, Random& random, Control& control) {
     const std::int64_t n = rows.n_rows();
     alphas_.assign(n, Lanes{});
     // A full pass finds the rows that still move; passes over only those follow, until another full pass is due.

@@ -16,10 +16,10 @@ enum class Loss { squared_hinge, logistic };
 
 struct SolverConfig {
     Loss loss = Loss::squared_hinge;
-    float cost = 1.0F;          // C
-    float tolerance = 0.1F;     // largest projected gradient of the dual that is left
+    float cost = 1.0F;       // C
+    float tolerance = 0.1F;  // largest projected gradient of the dual that is left
     std::int32_t max_passes = 20;
-    float bias = 1.0F;          // value of the constant feature
+    float bias = 1.0F;  // value of the constant feature
 };
 
 // Minimises ½‖w‖² + Σ C·loss(y·w·x) for up to sixteen siblings at once, by dual coordinate descent (Hsieh et al. 2008;
@@ -49,7 +49,7 @@ private:
     AlignedVector<Lanes> weights_;
     AlignedVector<Lanes> alphas_;
     Lanes bias_{};
-    Lanes live_{};            // 1 in lanes that are used
+    Lanes live_{};  // 1 in lanes that are used
     Lanes positive_costs_{};
     std::vector<std::int32_t> active_;
     std::int64_t n_visits_ = 0;

@@ -84,7 +84,8 @@ void check_forest(const ForestView& forest, std::int64_t n_features, std::int64_
     require(forest.biases.size() == n_edges && (!is_int8 || forest.scales.size() == n_edges),
             "biases_ and scales_ must have one entry per child");
     check_shape(forest, n_labels);
-    for (std::size_t node = 0; node < n_nodes; ++node) check_weights(forest, static_cast<std::int64_t>(node), n_features);
+    for (std::size_t node = 0; node < n_nodes; ++node)
+        check_weights(forest, static_cast<std::int64_t>(node), n_features);
 }
 
 }  // namespace longtail::label_tree

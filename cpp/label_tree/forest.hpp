@@ -15,7 +15,7 @@ struct ForestView {
     std::span<const std::int32_t> row_begins;
     std::span<const std::int64_t> entry_begins;
     std::span<const std::uint16_t> edges;
-    std::span<const float> weights;     // or
+    std::span<const float> weights;      // or
     std::span<const std::int8_t> codes;  // times the scale of their edge
     std::span<const float> scales;
     std::span<const float> biases;

@@ -99,8 +99,8 @@ private:
         const auto labels = std::span(label_ids_).subspan(group.begin, group.size());
         std::int64_t begin = group.begin;
         for (const std::int64_t end : k_means.split(labels, n_clusters, random)) {
-            out.push_back({begin, group.begin + end, (group.begin + end - begin + config_.max_leaf - 1) / config_.max_leaf,
-                           group.depth + 1});
+            out.push_back({begin, group.begin + end,
+                           (group.begin + end - begin + config_.max_leaf - 1) / config_.max_leaf, group.depth + 1});
             begin = group.begin + end;
         }
     }

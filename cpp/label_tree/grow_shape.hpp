@@ -16,11 +16,11 @@ enum class Clustering {
 
 struct ShapeConfig {
     Clustering clustering = Clustering::balanced;
-    std::int32_t fan_out = 16;      // most children of an inner node that are not labels
-    std::int32_t max_leaf = 100;    // most labels below one node
-    std::int32_t max_depth = 0;     // k_means: levels of clusters; 0 means no limit
+    std::int32_t fan_out = 16;    // most children of an inner node that are not labels
+    std::int32_t max_leaf = 100;  // most labels below one node
+    std::int32_t max_depth = 0;   // k_means: levels of clusters; 0 means no limit
     std::int32_t max_iterations = 20;
-    double tolerance = 1e-4;        // smallest gain of the mean cosine that is worth another iteration
+    double tolerance = 1e-4;  // smallest gain of the mean cosine that is worth another iteration
 };
 
 // Cluster the given labels by their unit vectors, from the root down. Needs at least one label.

@@ -21,8 +21,7 @@ std::vector<std::int64_t> KMeans::split(std::span<std::int32_t> label_ids, std::
     // Distinct random labels are the first centres.
     std::vector<std::int32_t> shuffled(label_ids.begin(), label_ids.end());
     for (std::int32_t cluster = 0; cluster < n_clusters; ++cluster)
-        std::swap(shuffled[cluster],
-                  shuffled[cluster + random.below(static_cast<std::uint32_t>(n - cluster))]);
+        std::swap(shuffled[cluster], shuffled[cluster + random.below(static_cast<std::uint32_t>(n - cluster))]);
     cluster_ids_.assign(n_clusters, 0);
     for (std::int32_t cluster = 0; cluster < n_clusters; ++cluster) cluster_ids_[cluster] = cluster;
     centre(std::span(shuffled).first(n_clusters));
@@ -89,7 +88,8 @@ void KMeans::centre(std::span<const std::int32_t> label_ids) {
     AlignedVector<Lanes> scales(n_groups_, Lanes{});
     for (std::size_t at = 0; at < centres_.size(); ++at) scales[at % n_groups_] += centres_[at] * centres_[at];
     for (auto& lanes : scales)
-        for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = lanes[lane] > 0.0F ? 1.0F / std::sqrt(lanes[lane]) : 0.0F;
+        for (int lane = 0; lane < kLanes; ++lane)
+            lanes[lane] = lanes[lane] > 0.0F ? 1.0F / std::sqrt(lanes[lane]) : 0.0F;
     for (std::size_t at = 0; at < centres_.size(); ++at) centres_[at] *= scales[at % n_groups_];
 }
 

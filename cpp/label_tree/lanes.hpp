@@ -29,8 +29,8 @@ inline Lanes abs_lanes(const Lanes& a) { return select(a < 0.0F, -a, a); }
 // Lane i is yes where bit i is set.
 inline Lanes choose(std::uint32_t bits, const Lanes& yes, const Lanes& no) {
 #if defined(__AVX512F__)
-    return reinterpret_cast<Lanes>(
-        _mm512_mask_blend_ps(static_cast<__mmask16>(bits), reinterpret_cast<__m512>(no), reinterpret_cast<__m512>(yes)));
+    return reinterpret_cast<Lanes>(_mm512_mask_blend_ps(static_cast<__mmask16>(bits), reinterpret_cast<__m512>(no),
+                                                        reinterpret_cast<__m512>(yes)));
 #else
     const LaneMask powers = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
     const LaneMask wanted = (static_cast<std::int32_t>(bits) & powers) != 0;

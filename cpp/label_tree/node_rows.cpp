@@ -7,11 +7,7 @@
 namespace longtail::label_tree {
 
 RowCollector::RowCollector(const CsrView& x, const LabelsView& rows_of_labels, const ShapeView& shape)
-    : x_(x),
-      rows_of_labels_(rows_of_labels),
-      shape_(shape),
-      local_rows_(x.n_rows, -1),
-      local_features_(x.n_cols, -1) {}
+    : x_(x), rows_of_labels_(rows_of_labels), shape_(shape), local_rows_(x.n_rows, -1), local_features_(x.n_cols, -1) {}
 
 void RowCollector::add_row(std::int32_t row) {
     if (local_rows_[row] >= 0) return;

@@ -43,7 +43,7 @@ private:
     const CsrView& x_;
     const LabelsView& rows_of_labels_;
     const ShapeView& shape_;
-    std::vector<std::int32_t> local_rows_;      // -1 between calls, like the features
+    std::vector<std::int32_t> local_rows_;  // -1 between calls, like the features
     std::vector<std::int32_t> local_features_;
     std::vector<std::int32_t> row_ids_;
     std::vector<std::pair<std::int32_t, std::uint16_t>> memberships_;  // (row, edge)

@@ -22,7 +22,10 @@ struct Entry {
 class NodeTrainer {
 public:
     NodeTrainer(const TrainData& data, const ShapeView& shape, const TrainConfig& config)
-        : data_(data), shape_(shape), config_(config), collector_(data.x, data.rows_of_labels, shape),
+        : data_(data),
+          shape_(shape),
+          config_(config),
+          collector_(data.x, data.rows_of_labels, shape),
           solver_(config_.solver) {}
 
     EdgeWeights train(std::int64_t node, std::span<const std::int32_t> extra, std::uint64_t seed, Control& control) {
@@ -40,8 +43,7 @@ public:
                     costs[lane] = data_.positive_weights[~children[first + lane]];
             solver_.solve(rows_, rows_.group(group), n_lanes, costs, random, control);
             keep(static_cast<std::uint16_t>(first), n_lanes);
-            for (int lane = 0; lane < n_lanes; ++lane)
-                out.biases.push_back(solver_.bias()[lane] * config_.solver.bias);
+            for (int lane = 0; lane < n_lanes; ++lane) out.biases.push_back(solver_.bias()[lane] * config_.solver.bias);
         }
         lay_out(out);
         return out;
@@ -114,7 +116,8 @@ EdgeWeights train_nodes(const TrainData& data, const ShapeView& shape, std::span
     std::vector<std::unique_ptr<NodeTrainer>> trainers(n_threads);
     parallel_for(n_nodes, n_threads, control, [&](std::int64_t at, int worker) {
         if (!trainers[worker]) trainers[worker] = std::make_unique<NodeTrainer>(data, shape, config);
-        const auto extra = data.extra_rows.n_rows > 0 ? data.extra_rows.row_labels(at) : std::span<const std::int32_t>{};
+        const auto extra =
+            data.extra_rows.n_rows > 0 ? data.extra_rows.row_labels(at) : std::span<const std::int32_t>{};
         parts[at] = trainers[worker]->train(node_ids[at], extra, seed, control);
         control.add_done(1);
     });

@@ -16,8 +16,12 @@ constexpr int kMaxHalvings = 12;
 class BackgroundSolver {
 public:
     BackgroundSolver(const SparseRows& rows, const OvaConfig& config, Control& control)
-        : rows_(rows), cost_(config.cost), stiffness_(1.0 / (static_cast<double>(config.bias) * config.bias)),
-          control_(control), n_(static_cast<std::size_t>(rows.n_features())), point_(n_ + 1, 0.0) {}
+        : rows_(rows),
+          cost_(config.cost),
+          stiffness_(1.0 / (static_cast<double>(config.bias) * config.bias)),
+          control_(control),
+          n_(static_cast<std::size_t>(rows.n_features())),
+          point_(n_ + 1, 0.0) {}
 
     Background solve(double tolerance) {
         point_[n_] = stiffness_ / (stiffness_ + 2.0 * cost_ * static_cast<double>(rows_.n_rows()));

@@ -16,13 +16,13 @@
 namespace longtail::linear {
 
 struct Background {
-    std::vector<double> weights;   // v; empty: not solved yet
-    double shift = 0.0;            // δ
-    double pull = 0.0;             // 2C Σ max(0, q_i)
-    double residual_norm = 0.0;    // ‖∇‖ that is left
-    double largest = 0.0;          // max |v|
-    double square = 0.0;           // ‖v‖²
-    double loss = 0.0;             // C Σ max(0, q_i)²
+    std::vector<double> weights;  // v; empty: not solved yet
+    double shift = 0.0;           // δ
+    double pull = 0.0;            // 2C Σ max(0, q_i)
+    double residual_norm = 0.0;   // ‖∇‖ that is left
+    double largest = 0.0;         // max |v|
+    double square = 0.0;          // ‖v‖²
+    double loss = 0.0;            // C Σ max(0, q_i)²
 
     Background() = default;
     explicit Background(std::span<const double> flat);

@@ -8,8 +8,8 @@ namespace longtail::linear {
 namespace {
 constexpr int kMaxNewtonSteps = 60;
 constexpr int kMaxCgSteps = 100;
-constexpr double kCgShare = 0.1;      // residual to reach in one Newton step, as a share of the gradient
-constexpr double kArmijo = 0.01;      // the paper's η
+constexpr double kCgShare = 0.1;  // residual to reach in one Newton step, as a share of the gradient
+constexpr double kArmijo = 0.01;  // the paper's η
 constexpr int kMaxHalvings = 20;
 }  // namespace
 

@@ -117,10 +117,10 @@ private:
 // The restricted problem of one label. Vectors have one entry per row of the working set.
 struct Subproblem {
     std::vector<std::int32_t> row_ids;
-    AlignedVector<float> signs;      // y: +1 or -1
-    AlignedVector<float> costs;      // c
+    AlignedVector<float> signs;  // y: +1 or -1
+    AlignedVector<float> costs;  // c
     AlignedVector<float> betas;
-    AlignedVector<float> margins;    // w · x (not multiplied by y)
+    AlignedVector<float> margins;  // w · x (not multiplied by y)
     GramMatrix gram;
 
     std::int64_t size() const { return static_cast<std::int64_t>(row_ids.size()); }
@@ -159,8 +159,8 @@ private:
     std::vector<std::int32_t> untouched_;  // the others
     Combination residual_;                 // -∇L at first
     Combination direction_;
-    Combination product_;                  // H · direction
-    AlignedVector<float> loading_;         // 2c · margins of the direction on active rows, else 0
+    Combination product_;           // H · direction
+    AlignedVector<float> loading_;  // 2c · margins of the direction on active rows, else 0
     Combination step_;
 };
 

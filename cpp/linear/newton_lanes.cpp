@@ -8,7 +8,7 @@ namespace longtail::linear {
 
 namespace {
 
-constexpr double kArmijo = 0.01;        // the paper's η
+constexpr double kArmijo = 0.01;  // the paper's η
 constexpr int kMaxHalvings = 20;
 constexpr int kMaxCgSteps = 200;
 constexpr float kDiagonalShare = 0.01F;  // the paper's α: preconditioner (1 - α)·1 + α·diag(H)
@@ -31,8 +31,7 @@ NewtonTrainer<Rows, LossFunction>::NewtonTrainer(const Rows& rows, const OvaLabe
       width_(rows.n_features() + 1),
       lanes_(kLanes) {
     for (auto* per_row : {&margins_, &along_, &curvatures_}) per_row->assign(rows.n_rows(), Lanes{});
-    for (auto* per_feature :
-         {&weights_, &gradient_, &step_, &residual_, &direction_, &product_, &preconditioner_})
+    for (auto* per_feature : {&weights_, &gradient_, &step_, &residual_, &direction_, &product_, &preconditioner_})
         per_feature->assign(width_, Lanes{});
     column_.assign(width_, 0.0F);
 }
@@ -286,8 +285,7 @@ void NewtonTrainer<Rows, LossFunction>::set_steps() {
             if (!is_working[at]) continue;
             const double gain = 0.5 * static_cast<double>(length[at]) * current.total[at];  // the model falls by this
             models[at] -= gain;
-            if (next.total[at] <= goals[at] || (quadratic && steps * gain <= 0.5 * -models[at]))
-                is_working[at] = false;
+            if (next.total[at] <= goals[at] || (quadratic && steps * gain <= 0.5 * -models[at])) is_working[at] = false;
             any = any || is_working[at];
             turn[at] = static_cast<float>(next.total[at] / current.total[at]);
         }
@@ -320,8 +318,7 @@ void NewtonTrainer<Rows, LossFunction>::search_lines() {
         if (!lane.searching) continue;
         trial[at] = 1.0F;
         ++lane.record.iterations;
-        if (!config_.regularize_bias)
-            squares.total[at] -= static_cast<double>(step_.back()[at]) * step_.back()[at];
+        if (!config_.regularize_bias) squares.total[at] -= static_cast<double>(step_.back()[at]) * step_.back()[at];
     }
     for (int halving = 0; halving <= kMaxHalvings; ++halving) {
         // Differences, not values, are added up: near the minimum they are what is left of the digits.

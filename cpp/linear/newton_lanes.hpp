@@ -87,7 +87,7 @@ private:
     Lanes positive_costs_ = {};
     std::vector<std::int32_t> active_rows_;  // rows that are active in some lane
     AlignedVector<Lanes> margins_;
-    AlignedVector<Lanes> along_;      // margins of the step
+    AlignedVector<Lanes> along_;       // margins of the step
     AlignedVector<Lanes> curvatures_;  // c φ''
     AlignedVector<Lanes> weights_;
     AlignedVector<Lanes> gradient_;

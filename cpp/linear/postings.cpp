@@ -12,11 +12,11 @@ namespace {
 constexpr double kMaxMeanRowSize = 8.0;  // in longer rows few of those that share a word are near the margin
 constexpr double kNearSlack = 0.1;       // rows above -1 - this share of what the bias lies below it are near
 constexpr int kMaxStages = 30;
-constexpr int kMaxSwitches = 3;          // from a shift of the far rows to the background
+constexpr int kMaxSwitches = 3;  // from a shift of the far rows to the background
 constexpr int kMaxBalances = 20;
-constexpr double kWordShare = 0.3;       // of the tolerance, for the problem over the positives' words
-constexpr double kNearShare = 0.1;       // for the free words of the near rows: the scale of the background needs it
-constexpr double kFixedShare = 0.4;      // what is left when the largest entries of the others become free
+constexpr double kWordShare = 0.3;   // of the tolerance, for the problem over the positives' words
+constexpr double kNearShare = 0.1;   // for the free words of the near rows: the scale of the background needs it
+constexpr double kFixedShare = 0.4;  // what is left when the largest entries of the others become free
 
 using Clock = std::chrono::steady_clock;
 
@@ -56,8 +56,8 @@ PostingsTrainer::PostingsTrainer(const SparseRows& rows, const OvaLabels& labels
 }
 
 bool PostingsTrainer::suits(const SparseRows& rows, const OvaConfig& config) {
-    if (config.loss != Loss::squared_hinge || !config.working_sets || !config.regularize_bias ||
-        config.bias <= 0.0F || rows.n_rows() == 0 ||
+    if (config.loss != Loss::squared_hinge || !config.working_sets || !config.regularize_bias || config.bias <= 0.0F ||
+        rows.n_rows() == 0 ||
         static_cast<double>(rows.n_stored()) > kMaxMeanRowSize * static_cast<double>(rows.n_rows()))
         return false;
     bool is_negative = false;
@@ -190,8 +190,7 @@ void PostingsTrainer::find_rows(std::span<const std::int32_t> positives) {
     }
     for (std::int64_t i = 0; i < n_core_; ++i) core_.single_begins[i + 1] += core_.single_begins[i];
     is_near_.assign(row_ids_.size(), 0);
-    core_.config = {config_.cost, start_.positive_cost,
-                    1.0 / (static_cast<double>(config_.bias) * config_.bias),
+    core_.config = {config_.cost, start_.positive_cost, 1.0 / (static_cast<double>(config_.bias) * config_.bias),
                     static_cast<double>(rows_.n_rows()) - static_cast<double>(row_ids_.size()), false};
     core_.offsets.assign(core_.rows.size(), 1.0F);
     core_.single_offsets.assign(core_.single_rows.size(), 1.0F);
@@ -381,8 +380,9 @@ void PostingsTrainer::hand_over(std::int64_t label, double gradient_norm) {
         }
     else
         for (std::size_t i = 0; i < words_.size(); ++i)
-            weights.emplace_back(words_[i], static_cast<float>(near_.point[i] + (has_background ?
-                                                t * background_.weights[words_[i]] : 0.0)));
+            weights.emplace_back(
+                words_[i],
+                static_cast<float>(near_.point[i] + (has_background ? t * background_.weights[words_[i]] : 0.0)));
     std::sort(weights.begin(), weights.end());
     record_.last_objective = objective();
     if (!record_.history.empty()) record_.history.back().objective = record_.last_objective;

@@ -74,14 +74,14 @@ private:
     Postings postings_;
     Background background_;
 
-    std::vector<std::int32_t> slots_;   // of each row of X among the label's rows, or -1
-    std::vector<std::int32_t> numbers_;  // of each feature among the label's words, or -1
-    std::vector<float> row_gaps_;        // of each row of X in the background
-    std::vector<std::int32_t> row_ids_;  // the rows in the postings of the positives' words, by slot
+    std::vector<std::int32_t> slots_;     // of each row of X among the label's rows, or -1
+    std::vector<std::int32_t> numbers_;   // of each feature among the label's words, or -1
+    std::vector<float> row_gaps_;         // of each row of X in the background
+    std::vector<std::int32_t> row_ids_;   // the rows in the postings of the positives' words, by slot
     std::vector<std::int32_t> far_rows_;  // other rows that joined, by the slots after these
-    std::vector<char> is_near_;          // by slot
-    std::vector<std::int32_t> words_;    // features by number; the positives' come first
-    std::int64_t n_core_ = 0;            // so many are the positives'
+    std::vector<char> is_near_;           // by slot
+    std::vector<std::int32_t> words_;     // features by number; the positives' come first
+    std::int64_t n_core_ = 0;             // so many are the positives'
     LabelStart start_;
     WordProblem core_;
     NearRows near_;

@@ -225,7 +225,8 @@ private:
     }
 
     template <class Rows>
-    void offer(const Rows& rows, std::int64_t row, std::int64_t first_label, std::size_t top_k, BestLabels& best) const {
+    void offer(const Rows& rows, std::int64_t row, std::int64_t first_label, std::size_t top_k,
+               BestLabels& best) const {
         Lanes sums[kBlocks];
         for (int part = 0; part < kBlocks; ++part) scores_.begin(first_label + part * kLanes, sums[part]);
         const Lanes* const block = block_.data();
@@ -271,7 +272,8 @@ TopLabels predict(const OvaIndex& index, const Rows& rows, std::int64_t top_k, i
     out.scores.resize(out.label_ids.size());
     const Scores scores(index);
     const std::int64_t n_rows = rows.n_rows();
-    const std::int64_t rows_per_task = std::clamp<std::int64_t>((n_rows + n_threads - 1) / n_threads, 1, kMaxRowsPerTask);
+    const std::int64_t rows_per_task =
+        std::clamp<std::int64_t>((n_rows + n_threads - 1) / n_threads, 1, kMaxRowsPerTask);
     const std::int64_t n_tasks = (n_rows + rows_per_task - 1) / rows_per_task;
     if (prefers_blocks(index, scores, rows, n_tasks)) {
         std::vector<BlockScorer> scorers(static_cast<std::size_t>(n_threads), BlockScorer(index, scores));
@@ -305,7 +307,8 @@ TopLabels predict_ova(const OvaIndex& index, const DenseView& x, std::int64_t to
 
 void check_index(const OvaIndex& index, std::int64_t n_features) {
     const auto refuse = [](const std::string& rule) { throw std::invalid_argument("DiSMEC: " + rule); };
-    if (static_cast<std::int64_t>(index.indptr.size()) != n_features + 1) refuse("indptr must have n_features + 1 entries");
+    if (static_cast<std::int64_t>(index.indptr.size()) != n_features + 1)
+        refuse("indptr must have n_features + 1 entries");
     if (index.indptr.front() != 0) refuse("indptr must begin with 0");
     for (std::int64_t f = 0; f < n_features; ++f)
         if (index.indptr[f] > index.indptr[f + 1]) refuse("indptr must not decrease");
@@ -316,8 +319,7 @@ void check_index(const OvaIndex& index, std::int64_t n_features) {
     const auto n_labels = static_cast<std::size_t>(index.n_labels);
     if (index.biases.size() != n_labels || index.counts.size() != n_labels)
         refuse("biases and counts must have one entry for each label");
-    if (!index.scales.empty() && index.scales.size() != n_labels)
-        refuse("scales must have one entry for each label");
+    if (!index.scales.empty() && index.scales.size() != n_labels) refuse("scales must have one entry for each label");
     for (std::int64_t f = 0; f < n_features; ++f)
         for (std::int64_t i = index.indptr[f]; i < index.indptr[f + 1]; ++i) {
             if (index.label_ids[i] < 0 || index.label_ids[i] >= index.n_labels) refuse("label_ids must be labels");

@@ -17,12 +17,12 @@ struct OvaIndex {
     std::int64_t n_labels = 0;
     std::span<const std::int64_t> indptr;
     std::span<const std::int32_t> label_ids;
-    std::span<const float> weights;         // empty: codes
+    std::span<const float> weights;  // empty: codes
     std::span<const std::int8_t> codes;
-    std::span<const float> scales;          // one per label, with codes
-    std::span<const float> biases;          // one per label
-    std::span<const std::int64_t> counts;   // labels with a count of 0 are never predicted
-    LabelMasksView masks = {};              // of this index, or empty: the answer is the same, a row takes longer
+    std::span<const float> scales;         // one per label, with codes
+    std::span<const float> biases;         // one per label
+    std::span<const std::int64_t> counts;  // labels with a count of 0 are never predicted
+    LabelMasksView masks = {};             // of this index, or empty: the answer is the same, a row takes longer
 };
 
 // The exact top_k of every row: all labels are scored.

@@ -22,17 +22,17 @@ enum class CgRule : int { residual, quadratic };
 
 struct OvaConfig {
     Loss loss = Loss::squared_hinge;
-    double cost = 1.0;               // C
-    double tolerance = 0.01;         // ε₀
-    float bias = 1.0F;               // value of the appended feature; 0 for none
+    double cost = 1.0;        // C
+    double tolerance = 0.01;  // ε₀
+    float bias = 1.0F;        // value of the appended feature; 0 for none
     bool regularize_bias = true;
     float prune_below = 0.01F;
-    bool working_sets = true;        // false: Newton steps over all active rows only, as in the paper
+    bool working_sets = true;  // false: Newton steps over all active rows only, as in the paper
     int max_iterations = 100;
     CgRule cg_rule = CgRule::residual;
     double cg_tolerance = 0.1;
-    bool train_empty = false;        // train labels without positives too (the all-negative label of OvAP)
-    bool keep_history = false;       // per-iteration statistics
+    bool train_empty = false;   // train labels without positives too (the all-negative label of OvAP)
+    bool keep_history = false;  // per-iteration statistics
 };
 
 // The mean row x̄ (n_features + 1 values, the bias last) and x_i · x̄ of every row: the same for all labels.
@@ -45,9 +45,9 @@ struct OvaMoments {
 // Where each label begins: w₀ = a·(sum of its positives) + b·shared + its own weights, where the kind fixes a and b.
 struct OvaStart {
     StartKind kind = StartKind::mean_separating;
-    double positive_margin = 1.0;    // s of eq. 21
-    double negative_margin = -2.0;   // t of eq. 21
-    double bias_weight = -2.0;       // StartKind::bias
+    double positive_margin = 1.0;   // s of eq. 21
+    double negative_margin = -2.0;  // t of eq. 21
+    double bias_weight = -2.0;      // StartKind::bias
     // StartKind::shared: the weights to begin with (n_features + 1 values, the bias last), and
     std::span<const float> shared;
     std::span<const float> shared_margins;  // x_i · shared of every row
@@ -59,7 +59,7 @@ struct OvaStart {
 };
 
 struct OvaLabels {
-    LabelsView positives;                    // label-major: the row ids of each label of the range
+    LabelsView positives;                     // label-major: the row ids of each label of the range
     std::span<const float> positive_weights;  // factor on C for the positives of each label; empty means 1
 };
 

@@ -125,8 +125,7 @@ private:
             double total = 0.0;
             for (std::int64_t i = 0; i < problem.size(); ++i) {
                 const float before = std::max(0.0F, 1.0F - problem.signs[i] * problem.margins[i]);
-                const float after =
-                    std::max(0.0F, 1.0F - problem.signs[i] * (problem.margins[i] + share * along_[i]));
+                const float after = std::max(0.0F, 1.0F - problem.signs[i] * (problem.margins[i] + share * along_[i]));
                 total += static_cast<double>(problem.costs[i]) * (after - before) * (after + before);
             }
             return total;

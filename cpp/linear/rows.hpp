@@ -153,7 +153,8 @@ public:
         const std::int32_t* indices = view_.indices.data();
         if constexpr (kAhead > 0) {
             const std::int64_t last = n_stored();
-            for (std::int64_t at = view_.indptr[row] + kAhead; at < std::min(view_.indptr[row + 1] + kAhead, last); ++at)
+            for (std::int64_t at = view_.indptr[row] + kAhead; at < std::min(view_.indptr[row + 1] + kAhead, last);
+                 ++at)
                 for (int pair = 0; pair < kPairs; ++pair)
                     __builtin_prefetch(weights + static_cast<std::int64_t>(indices[at]) * kStride + pair);
         }
@@ -189,8 +190,7 @@ public:
     // weights[feature] += scale * value in every lane.
     void lane_add(std::int64_t row, const Lanes& scale, Lanes* weights) const {
         const std::int64_t end = view_.indptr[row + 1];
-        for (std::int64_t i = view_.indptr[row]; i < end; ++i)
-            weights[view_.indices[i]] += scale * view_.values[i];
+        for (std::int64_t i = view_.indptr[row]; i < end; ++i) weights[view_.indices[i]] += scale * view_.values[i];
     }
 
 private:

@@ -52,8 +52,7 @@ public:
         const double n = static_cast<double>(rows_.n_rows());
         const double n_positives = static_cast<double>(row_ids.size());
         LabelStart out;
-        out.positive_cost =
-            config_.cost * (labels_.positive_weights.empty() ? 1.0 : labels_.positive_weights[label]);
+        out.positive_cost = config_.cost * (labels_.positive_weights.empty() ? 1.0 : labels_.positive_weights[label]);
 
         // ‖Σ_P x‖² and Σ_P x·x̄, from which ∇L(0) = slope·(Σ_N C x - Σ_P c x) has its norm.
         double square = static_cast<double>(config_.bias) * config_.bias * n_positives * n_positives;

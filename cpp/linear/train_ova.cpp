@@ -31,8 +31,7 @@ void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& m
         if (start.kind != StartKind::zero && PostingsTrainer::suits(rows, config))
             label_ids = PostingsTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
     if (config.working_sets && start.kind != StartKind::zero && !label_ids.empty())
-        label_ids =
-            WorkingSetTrainer<Rows>(rows, labels, moments, start, config, sink, control).train(label_ids);
+        label_ids = WorkingSetTrainer<Rows>(rows, labels, moments, start, config, sink, control).train(label_ids);
     if (!label_ids.empty())
         NewtonTrainer<Rows, SquaredHinge>(rows, labels, moments, start, config, sink, control).train(label_ids);
 }
@@ -85,7 +84,8 @@ void train_tree(const Rows& rows, const OvaLabels& labels, const OvaMoments& mom
         const Inherited inherited(sink, start.parents, is_member);
         OvaStart children = start;
         children.kind = StartKind::own;
-        children.own_weights = {n_labels, rows.n_features(), inherited.indptr, inherited.feature_ids, inherited.weights};
+        children.own_weights = {n_labels, rows.n_features(), inherited.indptr, inherited.feature_ids,
+                                inherited.weights};
         children.own_biases = inherited.biases;
         train_labels(rows, labels, moments, children, config, generation, sink, control);
     }

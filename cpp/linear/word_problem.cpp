@@ -185,8 +185,7 @@ bool WordProblem::descend(double tolerance, int max_steps, bool keeps_history, L
     evaluate(at_);
     if (record.iterations == 0) {
         record.first_objective = at_.objective;
-        if (keeps_history)
-            record.history.push_back({at_.objective, static_cast<std::int32_t>(at_.n_active), 0.0F});
+        if (keeps_history) record.history.push_back({at_.objective, static_cast<std::int32_t>(at_.n_active), 0.0F});
     }
     for (int steps = 0;; ++steps) {
         double square = at_.gradient[n - 1] * at_.gradient[n - 1] / config.stiffness;

@@ -13,20 +13,20 @@ constexpr std::int64_t kFirstRows = 32;       // a first set has at least so man
 constexpr float kFirstSlack = 0.5F;           // near: margin above -1 - kFirstSlack at the start
 constexpr std::int64_t kFirstGramRows = 192;  // and, where violators abound, at most about so many rows
 constexpr std::int64_t kMinGrowth = 32;
-constexpr double kGrowth = 0.2;               // a set grows by at most this share of itself in one round
-constexpr double kRowsGrowth = 0.5;           // the same when solved by rows, where idle rows cost little
-constexpr std::int64_t kGramRows = 900;       // larger sets of sparse rows are solved by rows
-constexpr double kRoundShare = 0.05;          // a round need not reduce its gradient further than this
-constexpr double kInnerShare = 0.3;           // nor below this share of the tolerance
-constexpr double kSmallerShare = 0.2;         // unless rounding asks for a better solution: that times this
+constexpr double kGrowth = 0.2;          // a set grows by at most this share of itself in one round
+constexpr double kRowsGrowth = 0.5;      // the same when solved by rows, where idle rows cost little
+constexpr std::int64_t kGramRows = 900;  // larger sets of sparse rows are solved by rows
+constexpr double kRoundShare = 0.05;     // a round need not reduce its gradient further than this
+constexpr double kInnerShare = 0.3;      // nor below this share of the tolerance
+constexpr double kSmallerShare = 0.2;    // unless rounding asks for a better solution: that times this
 constexpr int kMaxStalls = 5;
-constexpr std::int64_t kRefusedShare = 8;     // more than a row in so many active: Newton steps in lanes are cheaper,
+constexpr std::int64_t kRefusedShare = 8;      // more than a row in so many active: Newton steps in lanes are cheaper,
 constexpr std::int64_t kRefusedShareWide = 2;  // as long as their vectors, a cache line a feature each, stay in the
 constexpr std::int64_t kWideFeatures = 2400;   // second-level cache; else only where most rows are active
 constexpr std::size_t kStartCandidates = 8192;
-constexpr std::size_t kMinCandidates = 512;   // besides the working set's own: many more than join it in a round
+constexpr std::size_t kMinCandidates = 512;     // besides the working set's own: many more than join it in a round
 constexpr std::int64_t kExactCandidates = 512;  // as many violators are looked at exactly for the statistics
-constexpr double kUnitRoundoff = 6e-8;        // of float32
+constexpr double kUnitRoundoff = 6e-8;          // of float32
 constexpr std::size_t kCachedBytes = 1U << 20;  // rounded weights up to this size stay in the second-level cache
 constexpr int kFetchAhead = 24;
 constexpr float kNever = std::numeric_limits<float>::infinity();
@@ -284,8 +284,7 @@ bool WorkingSetTrainer<Rows>::grow(Lane& lane) {
     }
     const auto middle = static_cast<std::ptrdiff_t>(lane.sorted_rows.size());
     for (const Candidate& candidate : found) {
-        lane.problem.append(candidate.row_id, -1.0F, static_cast<float>(config_.cost),
-                            margin(lane, candidate.row_id));
+        lane.problem.append(candidate.row_id, -1.0F, static_cast<float>(config_.cost), margin(lane, candidate.row_id));
         lane.sorted_rows.push_back(candidate.row_id);
     }
     std::inplace_merge(lane.sorted_rows.begin(), lane.sorted_rows.begin() + middle, lane.sorted_rows.end());

@@ -63,9 +63,9 @@ private:
         bool by_rows = false;
         double inner_share = 0.0;
         InnerResult inner;
-        Subproblem problem;            // its positives come first
-        AlignedVector<float> weights;  // n_features + 1
-        float rounding = 0.0F;         // ‖w - rounded w‖, and a little for the sums
+        Subproblem problem;                     // its positives come first
+        AlignedVector<float> weights;           // n_features + 1
+        float rounding = 0.0F;                  // ‖w - rounded w‖, and a little for the sums
         std::vector<std::int32_t> sorted_rows;  // of the working set
         std::vector<std::int32_t> support;      // features whose rounded weight is not zero
         std::vector<Candidate> candidates;
@@ -108,10 +108,10 @@ private:
     Lanes biases_[kBlocks] = {};
     Lanes shared_scales_[kBlocks] = {};
     Lanes roundings_[kBlocks] = {};
-    Lanes floors_[kBlocks] = {};       // margins above are reported
+    Lanes floors_[kBlocks] = {};  // margins above are reported
     std::vector<float> row_norms_;
     std::int64_t max_row_size_ = 0;
-    AlignedVector<Lanes> scatter_;     // zero between calls
+    AlignedVector<Lanes> scatter_;  // zero between calls
     AlignedVector<double> gradient_;
 };
 

@@ -78,7 +78,10 @@ class RowCounter {
 public:
     RowCounter(const RankedView& ranked, const LabelsView& labels, const Weights& weights,
                std::span<const std::int32_t> n_relevant)
-        : ranked_(ranked), labels_(labels), weights_(weights), n_relevant_(n_relevant),
+        : ranked_(ranked),
+          labels_(labels),
+          weights_(weights),
+          n_relevant_(n_relevant),
           builder_(ranked.n_ranks, weights.given()) {}
 
     void count(std::int64_t row) {

@@ -31,15 +31,15 @@ struct Weights {
 // Tables of groups × ranks are row-major.
 struct HitTable {
     std::int64_t n_ranks = 0;
-    std::vector<std::int64_t> n_observed;     // per group: labels a row has in the label matrix (1ᵀy) ...
-    std::vector<std::int64_t> n_relevant;     // ... and in the complete truth (1ᵀy*), where that is known
-    std::vector<std::int64_t> n_rows;         // per group
-    std::vector<std::int64_t> hits;           // group × rank: rows with a correct label at this rank
-    std::vector<std::int64_t> first_hits;     // per rank: rows whose first correct label has this rank
-    std::vector<std::int64_t> predicted;      // per rank: rows that predict any label at this rank
-    std::vector<double> gains;                // group × rank: weights of the hits
-    std::vector<double> ideal_gains;          // group × rank: weights, were each row's rarest labels ranked first
-    std::vector<double> weight_sums;          // per group: weights of all labels
+    std::vector<std::int64_t> n_observed;  // per group: labels a row has in the label matrix (1ᵀy) ...
+    std::vector<std::int64_t> n_relevant;  // ... and in the complete truth (1ᵀy*), where that is known
+    std::vector<std::int64_t> n_rows;      // per group
+    std::vector<std::int64_t> hits;        // group × rank: rows with a correct label at this rank
+    std::vector<std::int64_t> first_hits;  // per rank: rows whose first correct label has this rank
+    std::vector<std::int64_t> predicted;   // per rank: rows that predict any label at this rank
+    std::vector<double> gains;             // group × rank: weights of the hits
+    std::vector<double> ideal_gains;       // group × rank: weights, were each row's rarest labels ranked first
+    std::vector<double> weight_sums;       // per group: weights of all labels
 
     std::size_t n_groups() const { return n_observed.size(); }
 };

@@ -31,7 +31,7 @@ struct Problem {
 };
 
 inline Problem make_problem(std::uint64_t seed, std::int64_t n_rows, std::int64_t n_features, std::int64_t n_labels,
-                     double density, bool with_negative = true) {
+                            double density, bool with_negative = true) {
     Random random(seed, 99);
     Problem p{n_rows, n_features, n_labels, {0}, {}, {}, {}, {0}, {}};
     p.dense.assign(static_cast<std::size_t>(n_rows * n_features), 0.0F);
@@ -40,7 +40,8 @@ inline Problem make_problem(std::uint64_t seed, std::int64_t n_rows, std::int64_
         for (std::int64_t j = 0; j < n_features; ++j) {
             const bool own = j % n_labels == topic;
             if (random.uniform() > (own ? 0.8 : density)) continue;
-            const auto value = static_cast<float>(random.uniform() + 0.2) * (with_negative && random.coin() && !own ? -1.0F : 1.0F);
+            const auto value =
+                static_cast<float>(random.uniform() + 0.2) * (with_negative && random.coin() && !own ? -1.0F : 1.0F);
             p.indices.push_back(static_cast<std::int32_t>(j));
             p.values.push_back(value);
             p.dense[static_cast<std::size_t>(i * n_features + j)] = value;
@@ -70,7 +71,8 @@ inline AlignedVector<float> padded_costs(const std::vector<double>& a) {
 
 inline const L1Config kConverged{2000, 200, 1e-7F};
 
-inline double naive_objective(const Problem& p, const Rows& rows, const std::vector<double>& w, const std::vector<double>& a) {
+inline double naive_objective(const Problem& p, const Rows& rows, const std::vector<double>& w,
+                              const std::vector<double>& a) {
     double sum = 0.0;
     for (const double weight : w) sum += std::fabs(weight);
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -84,7 +86,8 @@ inline double naive_objective(const Problem& p, const Rows& rows, const std::vec
 
 // Exact coordinate minimisation by bisection on the derivative: slow and plain.
 // `closest` falls to the distance from one of the derivative along a weight at zero: how nearly it is not zero.
-inline std::vector<double> naive_l1_logistic(const Problem& p, const Rows& rows, const std::vector<double>& a, double& closest) {
+inline std::vector<double> naive_l1_logistic(const Problem& p, const Rows& rows, const std::vector<double>& a,
+                                             double& closest) {
     std::vector<double> w(static_cast<std::size_t>(p.n_features) + 1, 0.0);
     std::vector<double> scores(rows.size(), 0.0);
     const auto value = [&](std::size_t i, std::size_t j) {

@@ -25,7 +25,8 @@ TEST_CASE("check_csr accepts a good matrix and names the rule a bad one breaks")
     CHECK_THROWS_AS(check_csr({4, 3, indptr, indices, values}, "X"), std::invalid_argument);
 
     const std::vector<std::int32_t> unsorted{2, 0, 1};
-    CHECK_THROWS_WITH(check_csr({3, 3, indptr, unsorted, values}, "X"), "X: indices of row 0 must be sorted and distinct");
+    CHECK_THROWS_WITH(check_csr({3, 3, indptr, unsorted, values}, "X"),
+                      "X: indices of row 0 must be sorted and distinct");
     const std::vector<std::int64_t> falling{0, 3, 2, 3};
     CHECK_THROWS_AS(check_csr({3, 3, falling, indices, values}, "X"), std::invalid_argument);
     const std::vector<std::int64_t> past_the_end{0, 9, 9, 9};

@@ -124,7 +124,8 @@ void naive_grow(const Problem& p, const Rows& rows, std::size_t max_leaf, Random
 
 TEST_CASE("the fast logistic functions agree with the library's to float precision") {
     for (double x = -80.0; x < 80.0; x += 0.0137) {
-        CHECK(fast_exp(static_cast<float>(x)) == doctest::Approx(std::exp(static_cast<double>(static_cast<float>(x)))).epsilon(1e-6));
+        CHECK(fast_exp(static_cast<float>(x)) ==
+              doctest::Approx(std::exp(static_cast<double>(static_cast<float>(x)))).epsilon(1e-6));
         const double loss = std::max(0.0, -x) + std::log1p(std::exp(-std::fabs(x)));
         CHECK(logistic_loss(static_cast<float>(x)) == doctest::Approx(loss).epsilon(4e-6));
     }
@@ -238,7 +239,8 @@ TEST_CASE("a tree equals the naive one, split by split") {
         config.stream = 3;
         Control control;
         for (const bool dense : {false, true}) {
-            const Tree tree = grow_tree(dense ? FeaturesView(p.dense_x()) : FeaturesView(p.x()), p.y(), {}, config, control);
+            const Tree tree =
+                grow_tree(dense ? FeaturesView(p.dense_x()) : FeaturesView(p.x()), p.y(), {}, config, control);
             REQUIRE(tree.right_child == naive.right_child);
             for (std::size_t node = 0; node < naive.leaf_rows.size(); ++node) {
                 std::map<std::int32_t, double> shares;
@@ -247,7 +249,8 @@ TEST_CASE("a tree equals the naive one, split by split") {
                         shares[l] += 1.0 / static_cast<double>(naive.leaf_rows[node].size());
                 std::map<std::int32_t, double> found;
                 for (std::int64_t k = tree.leaf_indptr[node]; k < tree.leaf_indptr[node + 1]; ++k)
-                    found[tree.leaf_labels[static_cast<std::size_t>(k)]] = tree.leaf_values[static_cast<std::size_t>(k)];
+                    found[tree.leaf_labels[static_cast<std::size_t>(k)]] =
+                        tree.leaf_values[static_cast<std::size_t>(k)];
                 REQUIRE(found.size() == shares.size());
                 for (const auto& [l, share] : shares) CHECK(found.at(l) == doctest::Approx(share).epsilon(1e-5));
             }

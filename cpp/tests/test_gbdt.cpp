@@ -24,7 +24,8 @@ struct Problem {
     std::vector<std::int32_t> x_indices, y_indices;
     std::vector<float> x_values;
 
-    Problem(std::uint64_t seed, std::int64_t n_rows_, std::int64_t n_features_, std::int64_t n_labels_, double label_share)
+    Problem(std::uint64_t seed, std::int64_t n_rows_, std::int64_t n_features_, std::int64_t n_labels_,
+            double label_share)
         : n_rows(n_rows_), n_features(n_features_), n_labels(n_labels_) {
         Random random(seed, 7);
         const double grid = random.coin() ? 3.0 : 1000.0;
@@ -51,7 +52,8 @@ double naive_squares(std::vector<double> sums, std::int32_t top_k) {
     for (double& sum : sums) sum *= sum;
     std::sort(sums.rbegin(), sums.rend());
     double total = 0.0;
-    for (std::size_t i = 0; i < sums.size() && (top_k == 0 || i < static_cast<std::size_t>(top_k)); ++i) total += sums[i];
+    for (std::size_t i = 0; i < sums.size() && (top_k == 0 || i < static_cast<std::size_t>(top_k)); ++i)
+        total += sums[i];
     return total;
 }
 
@@ -107,8 +109,9 @@ void check_tree(const Problem& problem, const Gradients& gradients, const Tree& 
         double kept = 0.0;
         for (std::int64_t i = tree.leaf_begin[node]; i < tree.leaf_begin[node + 1]; ++i) {
             const double sum = sums[tree.leaf_label_ids[i]];
-            CHECK(tree.leaf_values[i] ==
-                  doctest::Approx(params.shrinkage * sum / (static_cast<double>(rows.size()) + params.l2)).epsilon(1e-4));
+            CHECK(
+                tree.leaf_values[i] ==
+                doctest::Approx(params.shrinkage * sum / (static_cast<double>(rows.size()) + params.l2)).epsilon(1e-4));
             kept += sum * sum;
         }
         CHECK(kept == doctest::Approx(naive_squares(sums, params.leaf_top_k)).epsilon(1e-6));
@@ -306,8 +309,8 @@ TEST_CASE("trees are the same for any number of threads, and adding them again g
         CHECK(a.leaf_label_ids == b.leaf_label_ids);
         CHECK(a.leaf_values == b.leaf_values);
         CHECK(a.split_features[0] >= 0);
-        replayed.add({a.split_features, a.thresholds, a.left_children, a.leaf_begin, a.leaf_label_ids, a.leaf_values}, 2,
-                     control);
+        replayed.add({a.split_features, a.thresholds, a.left_children, a.leaf_begin, a.leaf_label_ids, a.leaf_values},
+                     2, control);
     }
     CHECK(one.loss(1, control) == three.loss(3, control));
     CHECK(one.loss(1, control) == replayed.loss(1, control));

@@ -93,7 +93,8 @@ private:
     // Derivative of the quadratic model along column j, at the present target.
     double slope(std::size_t j) const {
         double sum = 0.0;
-        for (std::size_t i = 0; i < a_.size(); ++i) sum += x_[j][i] * (r_[i] + h_[i] * (score(i, target_) - score(i, w)));
+        for (std::size_t i = 0; i < a_.size(); ++i)
+            sum += x_[j][i] * (r_[i] + h_[i] * (score(i, target_) - score(i, w)));
         return sum;
     }
 
@@ -176,7 +177,8 @@ std::vector<std::vector<double>> columns_of(const Problem& p, const Rows& rows, 
     for (const std::int32_t id : ids) {
         columns.emplace_back();
         for (const std::int32_t row : rows)
-            columns.back().push_back(id == p.n_features ? 1.0 : p.dense[static_cast<std::size_t>(row * p.n_features + id)]);
+            columns.back().push_back(id == p.n_features ? 1.0
+                                                        : p.dense[static_cast<std::size_t>(row * p.n_features + id)]);
     }
     return columns;
 }
@@ -186,7 +188,8 @@ std::vector<std::vector<double>> columns_of(const Problem& p, const Rows& rows, 
 TEST_CASE("the l1 solver takes the steps of a naive one, model by model") {
     int n_compared = 0;
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
-        const Problem p = make_problem(seed, 60 + static_cast<std::int64_t>(seed) * 7, 40, 5, seed % 2 == 0 ? 0.05 : 0.4);
+        const Problem p =
+            make_problem(seed, 60 + static_cast<std::int64_t>(seed) * 7, 40, 5, seed % 2 == 0 ? 0.05 : 0.4);
         const Rows rows = all_rows(p);
         Random signs(seed, 3);
         std::vector<double> a;
@@ -218,7 +221,8 @@ TEST_CASE("the l1 solver takes the steps of a naive one, model by model") {
 
 TEST_CASE("the l1 solver reaches the minimum of a naive one, sparse and dense alike") {
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
-        const Problem p = make_problem(seed, 30 + static_cast<std::int64_t>(seed) * 9, 12, 4, seed % 2 == 0 ? 0.15 : 0.6);
+        const Problem p =
+            make_problem(seed, 30 + static_cast<std::int64_t>(seed) * 9, 12, 4, seed % 2 == 0 ? 0.15 : 0.6);
         const Rows rows = all_rows(p);
         Random random(seed, 3);
         std::vector<double> a;
@@ -255,7 +259,8 @@ TEST_CASE("features left out of a node are zero in the solution") {
     double border = 1.0;
     const std::vector<double> w = naive_l1_logistic(p, rows, a, border);
     std::vector<bool> kept(w.size(), false);
-    for (const std::int32_t feature_id : builder.columns().feature_ids) kept[static_cast<std::size_t>(feature_id)] = true;
+    for (const std::int32_t feature_id : builder.columns().feature_ids)
+        kept[static_cast<std::size_t>(feature_id)] = true;
     CHECK(builder.columns().n_columns < p.n_features);
     for (std::size_t j = 0; j < w.size(); ++j)
         if (!kept[j]) CHECK(w[j] == 0.0);

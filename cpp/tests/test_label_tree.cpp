@@ -104,8 +104,17 @@ struct Problem {
 const std::vector<std::int32_t> kRoots{0};
 
 ForestView forest_of(const Shape& shape, const EdgeWeights& edges) {
-    return {view(shape),       kRoots,      edges.feature_indptr, edges.feature_ids, edges.row_begins, edges.entry_begins,
-            edges.edges, edges.weights, {},                   {},                edges.biases};
+    return {view(shape),
+            kRoots,
+            edges.feature_indptr,
+            edges.feature_ids,
+            edges.row_begins,
+            edges.entry_begins,
+            edges.edges,
+            edges.weights,
+            {},
+            {},
+            edges.biases};
 }
 
 // Dense weights of each edge of a node.
@@ -117,8 +126,7 @@ std::vector<std::vector<double>> dense_edges(const ForestView& forest, std::int6
         const std::int64_t begin = forest.entry_begins[node] + forest.row_begins[at];
         const std::int64_t end =
             at + 1 < last ? forest.entry_begins[node] + forest.row_begins[at + 1] : forest.entry_begins[node + 1];
-        for (std::int64_t i = begin; i < end; ++i)
-            out[forest.edges[i]][forest.feature_ids[at]] = forest.weights[i];
+        for (std::int64_t i = begin; i < end; ++i) out[forest.edges[i]][forest.feature_ids[at]] = forest.weights[i];
     }
     return out;
 }
@@ -273,7 +281,8 @@ TEST_CASE("a beam as wide as the tree ranks as the products along all paths do")
                     const auto weights = dense_edges(forest, node, 12);
                     const auto children = forest.shape.children(node);
                     for (std::size_t edge = 0; edge < children.size(); ++edge) {
-                        const double margin = dot(weights[edge], x) + edges.biases[forest.shape.child_indptr[node] + edge];
+                        const double margin =
+                            dot(weights[edge], x) + edges.biases[forest.shape.child_indptr[node] + edge];
                         const double own = link.power == 0 ? -std::log1p(std::exp(-link.slope * margin))
                                                            : -std::pow(std::max(0.0, 1.0 - margin), link.power);
                         if (is_label(children[edge]))
@@ -303,8 +312,10 @@ TEST_CASE("one row finds features by search, many rows by a table: same scores")
     for (std::int64_t row = 0; row < 50; ++row) {
         Csr one;
         one.n_cols = 12;
-        one.indices.assign(queries.indices.begin() + queries.indptr[row], queries.indices.begin() + queries.indptr[row + 1]);
-        one.values.assign(queries.values.begin() + queries.indptr[row], queries.values.begin() + queries.indptr[row + 1]);
+        one.indices.assign(queries.indices.begin() + queries.indptr[row],
+                           queries.indices.begin() + queries.indptr[row + 1]);
+        one.values.assign(queries.values.begin() + queries.indptr[row],
+                          queries.values.begin() + queries.indptr[row + 1]);
         one.indptr.push_back(static_cast<std::int64_t>(one.indices.size()));
         const TopLabels alone = predict_beam(one.view(), forest, 8, {2, {}, 1.0F}, 3, 1, control);
         for (int rank = 0; rank < 3; ++rank) {

@@ -103,7 +103,8 @@ TEST_CASE("row kernels agree with the naive ones, sparse and dense") {
     const Csr csr = random_rows(40, 37, 0.3, 1);
     std::vector<float> dense_values;
     for (std::int64_t row = 0; row < 40; ++row)
-        for (std::int64_t col = 0; col < 37; ++col) dense_values.push_back(static_cast<float>(densify(csr, row, 0.0)[col]));
+        for (std::int64_t col = 0; col < 37; ++col)
+            dense_values.push_back(static_cast<float>(densify(csr, row, 0.0)[col]));
     const SparseRows sparse(csr.view());
     const DenseRows dense(DenseView{40, 37, dense_values});
     Random random(2, 0);

@@ -186,6 +186,5 @@ TEST_CASE("rank_scores orders stored scores, breaks ties by lower id and pads") 
     const std::vector<std::int32_t> indices{0, 1, 4, 2, 3};
     const std::vector<float> scores{0.5F, 0.9F, 0.5F, -1.0F, -2.0F};
     Control control;
-    CHECK(rank_scores({3, 5, indptr, indices, scores}, 2, control) ==
-          std::vector<std::int32_t>{1, 0, -1, -1, 2, 3});
+    CHECK(rank_scores({3, 5, indptr, indices, scores}, 2, control) == std::vector<std::int32_t>{1, 0, -1, -1, 2, 3});
 }

@@ -98,10 +98,33 @@ TEST_CASE("decimals exactly half-way between two floats, and next to it, are rou
 }
 
 TEST_CASE("the ends of the range: the largest floats, subnormals, underflow to zero") {
-    for (const char* text :
-         {"3.4028234e38", "3.4028235e38", "340282346638528859811704183484516925440", "3.4028236e38", "1e39", "1e40", "9e99",
-          "1e-37", "1.17549435e-38", "1e-40", "1.4e-45", "7.1e-46", "7e-46", "1e-46", "1e-60", "1e-400", "-1e-400", "0", "-0",
-          "0.0", "-0.0e99", "0e999999999999", "1e-999999999999", "00000000001", "000000000000000000000.1", "1e+2", "1.e1"})
+    for (const char* text : {"3.4028234e38",
+                             "3.4028235e38",
+                             "340282346638528859811704183484516925440",
+                             "3.4028236e38",
+                             "1e39",
+                             "1e40",
+                             "9e99",
+                             "1e-37",
+                             "1.17549435e-38",
+                             "1e-40",
+                             "1.4e-45",
+                             "7.1e-46",
+                             "7e-46",
+                             "1e-46",
+                             "1e-60",
+                             "1e-400",
+                             "-1e-400",
+                             "0",
+                             "-0",
+                             "0.0",
+                             "-0.0e99",
+                             "0e999999999999",
+                             "1e-999999999999",
+                             "00000000001",
+                             "000000000000000000000.1",
+                             "1e+2",
+                             "1.e1"})
         check_like_strtof(text);
     CHECK(parse(std::string("0.") + std::string(5000, '0') + "1").value == 0.0F);
     CHECK(parse("1" + std::string(5000, '0')).error == NumberError::too_large);
@@ -109,7 +132,8 @@ TEST_CASE("the ends of the range: the largest floats, subnormals, underflow to z
 }
 
 TEST_CASE("what is no finite decimal number is refused") {
-    for (const char* text : {"", "-", "+", ".", "-.", "e5", "1e", "1e+", "1e-", "nan", "inf", "-inf", "NaN", "infinity", "--1", "+-1"})
+    for (const char* text :
+         {"", "-", "+", ".", "-.", "e5", "1e", "1e+", "1e-", "nan", "inf", "-inf", "NaN", "infinity", "--1", "+-1"})
         CHECK(parse(text).error == NumberError::not_a_number);
     CHECK(parse("0x10").end != nullptr);  // reads the 0; the parser of rows then refuses the x
 }
@@ -132,8 +156,11 @@ TEST_CASE("a written float reads back as the same float") {
 }
 
 TEST_CASE("ids are read up to int32 and said to be too large beyond") {
-    const auto id_of = [](const std::string& text) { return parse_id((text + ':' + std::string(kTextPadding, '0')).data()).id; };
-    for (const std::int64_t id : {0LL, 7LL, 1234567LL, 12345678LL, 123456789LL, 2147483647LL}) CHECK(id_of(std::to_string(id)) == id);
+    const auto id_of = [](const std::string& text) {
+        return parse_id((text + ':' + std::string(kTextPadding, '0')).data()).id;
+    };
+    for (const std::int64_t id : {0LL, 7LL, 1234567LL, 12345678LL, 123456789LL, 2147483647LL})
+        CHECK(id_of(std::to_string(id)) == id);
     CHECK(id_of("2147483648") == kTooLargeId);
     CHECK(id_of("99999999999999999999999999999999") == kTooLargeId);
     CHECK(id_of("00000000000000000000000000000012") == 12);

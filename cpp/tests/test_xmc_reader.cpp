@@ -83,7 +83,8 @@ Rows read_naively(const std::string& text) {
                 std::istringstream ids(word);
                 while (std::getline(ids, word, ',')) labels.insert(std::stoi(word));
             } else {
-                features[std::stoi(word.substr(0, colon))] += static_cast<double>(std::strtof(word.c_str() + colon + 1, nullptr));
+                features[std::stoi(word.substr(0, colon))] +=
+                    static_cast<double>(std::strtof(word.c_str() + colon + 1, nullptr));
             }
         }
         for (const auto& [id, value] : features) {
@@ -149,7 +150,8 @@ TEST_CASE("lines that end exactly at the border of two pieces belong to one of t
         std::string text = "4000 9 9\n";
         const std::size_t begin = text.size();
         const std::string line = "1 2:3.5\n";
-        text += std::string(TextReader::kPieceBytes + shift - 2 * line.size(), ' ') + "0:1\n";  // one long line of blanks
+        text +=
+            std::string(TextReader::kPieceBytes + shift - 2 * line.size(), ' ') + "0:1\n";  // one long line of blanks
         for (int i = 1; i < 4000; ++i) text += line;
         CAPTURE(shift);
         const Rows expected = read_naively(text);
@@ -171,7 +173,8 @@ TEST_CASE("of several errors the first in the text is told, whatever the number 
 TEST_CASE("rows beyond the header's count are refused, blank lines after the last row are not") {
     std::string text = "2 3 2\n0 1:1\n1 2:1\n";
     CHECK(read_file(text + "\n \r\n\t\n" + std::string(1'000'000, '\n'), 2).feature_indptr.size() == 3);
-    CHECK(error_of(text + "\n\n0:0\n", 1, 0) == "text, line 6, column 1: more rows than the 2 that the header promises");
+    CHECK(error_of(text + "\n\n0:0\n", 1, 0) ==
+          "text, line 6, column 1: more rows than the 2 that the header promises");
     CHECK(error_of("3 3 2\n0 1:1\n", 1, 0) ==
           "text, line 3, column 1: the file ends after 1 rows, but its header promises 3");
     CHECK(error_of("9223372036854775807 3 2\n0 1:1\n", 1, 7) ==
@@ -199,8 +202,7 @@ TEST_CASE("comments and empty lines are no rows where the format has comments") 
     CHECK(rows.label_indptr == std::vector<std::int64_t>{0, 2, 2, 3, 3});
     CHECK(rows.feature_ids == std::vector<std::int32_t>{0, 2});
     CHECK(error_of("1 0:5\n", 1, 0, format) == "text, line 1, column 3: feature id is 0, outside 1 .. 2147483647");
-    CHECK(error_of("# c\n\n1 qid:3 1:1\n", 1, 0, format) ==
-          "text, line 3, column 3: expected a feature id, got 'q'");
+    CHECK(error_of("# c\n\n1 qid:3 1:1\n", 1, 0, format) == "text, line 3, column 3: expected a feature id, got 'q'");
 }
 
 TEST_CASE("reading stops when the control says so") {

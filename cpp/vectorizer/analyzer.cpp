@@ -9,7 +9,8 @@ Analyzer::Analyzer(const AnalyzerConfig& config, const std::vector<std::string>&
     : config_(config), classes_(std::move(classes)), stop_words_(stop_words.size()) {
     for (const std::string& word : stop_words) {
         const auto id = static_cast<std::int32_t>(stop_ends_.size());
-        if (stop_words_.find_or_add({stop_bytes_.data(), stop_ends_.data()}, word, hash_bytes(word), id) != id) continue;
+        if (stop_words_.find_or_add({stop_bytes_.data(), stop_ends_.data()}, word, hash_bytes(word), id) != id)
+            continue;
         stop_bytes_ += word;
         stop_ends_.push_back(static_cast<std::int64_t>(stop_bytes_.size()));
     }

@@ -24,11 +24,11 @@ struct AnalyzerConfig {
 class Analyzer {
 public:
     struct Scratch {
-        std::string joined;                  // the words of a text, one blank between them, or one padded word
-        std::vector<std::uint32_t> begins;   // of the words (or characters) in `joined`
+        std::string joined;                 // the words of a text, one blank between them, or one padded word
+        std::vector<std::uint32_t> begins;  // of the words (or characters) in `joined`
         std::vector<std::uint32_t> ends;
-        std::vector<std::string_view> pieces;     // features from scripts without blanks, as parts of the text
-        std::vector<std::uint32_t> offsets;       // of the characters of the current run
+        std::vector<std::string_view> pieces;  // features from scripts without blanks, as parts of the text
+        std::vector<std::uint32_t> offsets;    // of the characters of the current run
     };
 
     Analyzer(const AnalyzerConfig& config, const std::vector<std::string>& stop_words, CharacterClasses classes);
@@ -58,7 +58,8 @@ public:
             const auto slice = [&](std::size_t begin, std::size_t end) {
                 return padded.substr(scratch.begins[begin], scratch.begins[end] - scratch.begins[begin]);
             };
-            for (auto n = static_cast<std::size_t>(config_.min_chars); n <= static_cast<std::size_t>(config_.max_chars); ++n) {
+            for (auto n = static_cast<std::size_t>(config_.min_chars); n <= static_cast<std::size_t>(config_.max_chars);
+                 ++n) {
                 if (length <= n) {  // a short word counts once, whole, and longer n-grams would repeat it
                     use(slice(0, length));
                     break;

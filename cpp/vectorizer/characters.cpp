@@ -18,7 +18,8 @@ CharacterClasses::CharacterClasses(std::span<const std::int32_t> word_ranges,
       ideographic_(bits_of(ideographic_ranges)),
       unspaced_(bits_of(unspaced_ranges)) {
     for (const std::span<const std::int32_t> ranges : {ideographic_ranges, unspaced_ranges})
-        if (!ranges.empty()) first_of_scripts_ = std::min(first_of_scripts_, static_cast<std::uint32_t>(ranges.front()));
+        if (!ranges.empty())
+            first_of_scripts_ = std::min(first_of_scripts_, static_cast<std::uint32_t>(ranges.front()));
 }
 
 std::vector<std::uint64_t> CharacterClasses::bits_of(std::span<const std::int32_t> ranges) {
@@ -31,8 +32,8 @@ std::vector<std::uint64_t> CharacterClasses::bits_of(std::span<const std::int32_
     }
     std::vector<std::uint64_t> bits(static_cast<std::size_t>(last + 63) / 64);
     for (std::size_t i = 0; i < ranges.size(); i += 2)
-        for (auto code_point = static_cast<std::uint32_t>(ranges[i]); code_point < static_cast<std::uint32_t>(ranges[i + 1]);
-             ++code_point)
+        for (auto code_point = static_cast<std::uint32_t>(ranges[i]);
+             code_point < static_cast<std::uint32_t>(ranges[i + 1]); ++code_point)
             bits[code_point >> 6] |= std::uint64_t{1} << (code_point & 63);
     return bits;
 }

@@ -51,7 +51,9 @@ struct CodePoint {
 
 // Read the code point at `position` of valid UTF-8: Python's own encoder made it.
 inline CodePoint decode(std::string_view text, std::size_t position) {
-    const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[position + i])); };
+    const auto byte = [&](std::size_t i) {
+        return static_cast<std::uint32_t>(static_cast<unsigned char>(text[position + i]));
+    };
     const std::uint32_t first = byte(0);
     if (first < 0x80) return {first, 1};
     if (first < 0xE0) return {(first & 0x1F) << 6 | (byte(1) & 0x3F), 2};

@@ -14,7 +14,8 @@ public:
         const auto new_id = static_cast<std::int32_t>(ends_.size());
         const std::int32_t id = table_.find_or_add({bytes_.data(), ends_.data()}, feature, hash_bytes(feature), new_id);
         if (id == new_id) {
-            if (id == std::numeric_limits<std::int32_t>::max()) throw std::length_error("more than 2147483646 features");
+            if (id == std::numeric_limits<std::int32_t>::max())
+                throw std::length_error("more than 2147483646 features");
             bytes_.insert(bytes_.end(), feature.begin(), feature.end());
             ends_.push_back(static_cast<std::int64_t>(bytes_.size()));
             counts_.push_back({0, 0, -1});

@@ -12,10 +12,10 @@ namespace longtail {
 
 // The features of a corpus: first the words, then the character n-grams, each sorted by code point.
 struct Vocabulary {
-    std::vector<char> bytes;          // all features one after the other, UTF-8
-    std::vector<std::int64_t> ends;   // of each feature in `bytes`
-    std::vector<std::int64_t> n_rows; // texts in which it occurs
-    std::int64_t n_words = 0;         // how many features are words (the rest: characters)
+    std::vector<char> bytes;           // all features one after the other, UTF-8
+    std::vector<std::int64_t> ends;    // of each feature in `bytes`
+    std::vector<std::int64_t> n_rows;  // texts in which it occurs
+    std::int64_t n_words = 0;          // how many features are words (the rest: characters)
 };
 
 struct VocabularyLimits {

@@ -41,7 +41,7 @@ inline std::uint32_t digits_to_number(std::uint64_t word, int n_digits) {
 enum class NumberError { none, not_a_number, too_large };
 
 struct ParsedId {
-    std::int64_t id;   // -1 when no digit was found; kTooLargeId when the number exceeds int32
+    std::int64_t id;  // -1 when no digit was found; kTooLargeId when the number exceeds int32
     const char* end;
 };
 inline constexpr std::int64_t kTooLargeId = std::int64_t{1} << 40;

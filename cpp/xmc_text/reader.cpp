@@ -19,10 +19,7 @@ bool is_header_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 }  // namespace
 
 TextReader::TextReader(std::string name, const RowFormat& format, std::int64_t piece_bytes)
-    : name_(std::move(name)),
-      format_(format),
-      piece_bytes_(piece_bytes),
-      has_header_(format.n_header_numbers == 0) {}
+    : name_(std::move(name)), format_(format), piece_bytes_(piece_bytes), has_header_(format.n_header_numbers == 0) {}
 
 void TextReader::refuse(std::int64_t line, std::int64_t column, const std::string& what) const {
     throw std::invalid_argument(name_ + ", line " + std::to_string(line) + ", column " + std::to_string(column) + ": " +
@@ -52,8 +49,9 @@ void TextReader::read_header(const std::string& line) {
     }
     if (static_cast<int>(numbers.size()) != format_.n_header_numbers) {
         const bool is_half = numbers.size() == 2;
-        refuse(1, 1, wanted + ", got " + std::to_string(numbers.size()) + " numbers" +
-                         (is_half ? "; a file of the two-file layout is read together with its other half" : ""));
+        refuse(1, 1,
+               wanted + ", got " + std::to_string(numbers.size()) + " numbers" +
+                   (is_half ? "; a file of the two-file layout is read together with its other half" : ""));
     }
     n_header_rows_ = numbers[0];
     format_.n_features = numbers[1];
@@ -149,8 +147,8 @@ std::int64_t TextReader::admit(const RowBlock& block, std::int64_t n_bytes) {
             const bool is_blank = block.feature_ends[row] == (row > 0 ? block.feature_ends[row - 1] : 0) &&
                                   block.label_ends[row] == (row > 0 ? block.label_ends[row - 1] : 0);
             if (!is_blank)
-                refuse(n_lines_ + row + 1, 1, "more rows than the " + std::to_string(n_header_rows_) +
-                                                  " that the header promises");
+                refuse(n_lines_ + row + 1, 1,
+                       "more rows than the " + std::to_string(n_header_rows_) + " that the header promises");
         }
     }
     if (!block.error.empty()) refuse(n_lines_ + block.error_line, block.error_column, block.error);
@@ -173,11 +171,14 @@ TextRows TextReader::finish(Control& control) {
         else
             read_header(line);
     }
-    if (!has_header_) refuse(1, 1, std::string("the file is empty; expected the header \"") +
-                                       kHeaderForms[format_.n_header_numbers] + "\"");
+    if (!has_header_)
+        refuse(
+            1, 1,
+            std::string("the file is empty; expected the header \"") + kHeaderForms[format_.n_header_numbers] + "\"");
     if (n_header_rows_ > arrays_.n_rows())
-        refuse(n_lines_ + 1, 1, "the file ends after " + std::to_string(arrays_.n_rows()) + " rows, but its header promises " +
-                                    std::to_string(n_header_rows_));
+        refuse(n_lines_ + 1, 1,
+               "the file ends after " + std::to_string(arrays_.n_rows()) + " rows, but its header promises " +
+                   std::to_string(n_header_rows_));
     TextRows rows = arrays_.release();
     // A header, or the caller, says how many there are; else as many as occur.
     rows.n_features = format_.n_features >= 0 ? format_.n_features : max_feature_id_ + 1;

@@ -183,7 +183,8 @@ private:
             values[n_kept] = static_cast<float>(sum);
             if (!std::isfinite(values[n_kept]))
                 throw SyntaxError(line, "the sum of the values of repeated feature " +
-                                            std::to_string(id + format_.first_feature_id) + " is too large for float32");
+                                            std::to_string(id + format_.first_feature_id) +
+                                            " is too large for float32");
         }
         return n_kept;
     }

@@ -12,11 +12,11 @@ namespace longtail {
 //   matrix     f:v f:v           header "n_rows n_columns" (each half of the two-file layout)
 //   svmlight   l1,l2 f:v f:v     no header, # comments, features may begin at 1
 struct RowFormat {
-    int n_header_numbers = 3;             // 3, 2 or 0 (no header)
-    bool has_labels = true;               // a line begins with its labels
-    bool has_comments = false;            // '#' ends a line; empty lines are skipped
-    std::int32_t first_feature_id = 0;    // 1 where the file counts features from one
-    std::int64_t n_features = -1;         // ids must be below; -1: any int32. A header overrides both
+    int n_header_numbers = 3;           // 3, 2 or 0 (no header)
+    bool has_labels = true;             // a line begins with its labels
+    bool has_comments = false;          // '#' ends a line; empty lines are skipped
+    std::int32_t first_feature_id = 0;  // 1 where the file counts features from one
+    std::int64_t n_features = -1;       // ids must be below; -1: any int32. A header overrides both
     std::int64_t n_labels = -1;
     std::int64_t max_line_bytes = std::int64_t{1} << 28;
 };

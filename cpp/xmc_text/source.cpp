@@ -34,8 +34,7 @@ std::int64_t FileSource::read(int worker, std::int64_t offset, char* into, std::
     return file.gcount();
 }
 
-PieceLines read_piece(Source& source, const Pieces& pieces, std::int64_t piece, int worker,
-                      std::vector<char>& buffer) {
+PieceLines read_piece(Source& source, const Pieces& pieces, std::int64_t piece, int worker, std::vector<char>& buffer) {
     // The byte before the piece tells whether its first byte begins a line.
     const std::int64_t piece_begin = pieces.begin + piece * pieces.piece_bytes - (piece > 0 ? 1 : 0);
     const std::int64_t piece_end = std::min(pieces.begin + (piece + 1) * pieces.piece_bytes, source.size());
