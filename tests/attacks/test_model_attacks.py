@@ -314,7 +314,7 @@ TAGGERS: dict[str, tuple[Attack, str]] = {
         within("parameters", "vectorizer", max_ngram=1000),
         r"TextVectorizer: max_ngram must be an int in \[0, 5\], got 1000",
     ),
-    "vectorizer with a hook": (within("parameters", "vectorizer", tokenizer="eval"), r"'tokenizer' is not known"),
+    "vectorizer with a hook": (within("parameters", "vectorizer", preprocessor="eval"), r"'preprocessor' is not known"),
     "infinite weight": (
         array("vectorizer/idf_", set_item(0, np.inf)),
         r"idf_.npy must hold finite numbers >= 0, got inf",

@@ -62,7 +62,7 @@ def test_calibrate_makes_auto_work(model: Path, data: Path) -> None:
     refused = longtail("tag", model, "chess", "--threshold", "auto", ok=False)
     assert (refused.code, refused.stderr.count("\n")) == (2, 1)
     assert "calibrate" in refused.stderr
-    result = json.loads(longtail("calibrate", model, data, "--json", "--method", "sigmoid").stdout)
+    result = json.loads(longtail("calibrate", model, data, "--json").stdout)
     assert result["n_rows"] == 120
     tags = json.loads(longtail("tag", model, "chess", "--threshold", "auto", "--json").stdout)["labels"]
     assert all(0 <= row["proba"] <= 1 for row in tags)

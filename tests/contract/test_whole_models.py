@@ -181,7 +181,7 @@ def wild_labels(Y: sp.csr_array) -> sp.csr_array:
         lambda X, Y, bad: lt.DiSMEC(n_jobs=1).fit(X, Y).add_labels(X, bad),
         lambda X, Y, bad: lt.DiSMEC(n_jobs=1).estimate(X, bad),
         lambda X, Y, bad: lt.GBDTSparse(n_trees=2, patience=1, n_jobs=1).fit(X, Y, validation=(X, bad)),
-        lambda X, Y, bad: lt.Calibration().fit(lt.Popularity().fit(X, Y).predict_top_k(X), bad),
+        lambda X, Y, bad: lt.Popularity().fit(X, Y).calibrate(X, bad),
         lambda X, Y, bad: lt.tune(lt.Popularity(), X, bad, ranges={"random_state": OneOf(0, 1)}),
         lambda X, Y, bad: lt.Popularity().fit(X, Y).encode(bad),
     ],

@@ -45,7 +45,7 @@ def stratified_folds(Y: Any, n_folds: int = 5, *, order: int = 2, random_state: 
     >>> from longtail.model_selection import stratified_folds
     >>> Y = np.array([[1, 0], [1, 0], [0, 1], [0, 1]])
     >>> folds = stratified_folds(Y, 2)
-    >>> sorted(folds[:2]), sorted(folds[2:])
+    >>> sorted(folds[:2].tolist()), sorted(folds[2:].tolist())
     ([0, 1], [0, 1])
     """
     if not isinstance(n_folds, int | np.integer) or n_folds < 2:
