@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
 
 from longtail.tagging.normalizer import html_parts
@@ -45,7 +46,7 @@ def assert_same(found: Any, expected: Any) -> None:
     np.testing.assert_array_equal(found.indptr, expected.indptr)
     np.testing.assert_array_equal(found.indices, expected.indices)
     np.testing.assert_array_equal(found.data, expected.data)
-    assert (found.data.dtype, found.indices.dtype, found.indptr.dtype) == (np.float32, np.int32, np.int64)
+    assert (found.data.dtype, found.indices.dtype, found.indptr.dtype) == (np.float32, np.int32, np.int32)
 
 
 def twin(**settings: Any) -> TfidfVectorizer:
@@ -437,3 +438,10 @@ def test_what_is_no_text_is_named() -> None:
     for wrong, message in (("one text", "got one str"), ([1], "text 0 must be a str, got 1")):
         with pytest.raises(TypeError, match=message):
             TextVectorizer(min_df=1).fit(wrong)
+
+
+def test_rows_are_what_scikit_learn_takes() -> None:
+    texts = ["a small web server", "a mail server", "a web browser"] * 5
+    rows = TextVectorizer(min_df=1).fit_transform(texts)
+    assert rows.indptr.dtype == rows.indices.dtype == np.int32
+    assert TruncatedSVD(2, random_state=0).fit_transform(rows).shape == (15, 2)

@@ -208,6 +208,8 @@ class TextVectorizer(Parameters):
             )
         except _core.Cancelled:
             raise KeyboardInterrupt from None
+        if len(indices) <= np.iinfo(np.int32).max:  # scikit-learn's tools want both index arrays of one type
+            indptr = indptr.astype(np.int32)
         X = csr_from_parts(values, indices, indptr, (len(texts), len(self.feature_ends_)))
         return X if self.embedding is None else self._with_embedding(X, given)
 
@@ -350,8 +352,8 @@ class TextVectorizer(Parameters):
         joined = sp.hstack([X, sp.csr_array(dense)], format="csr")
         if self.unit_rows:
             joined = unit_rows(joined)
-        indptr, indices = joined.indptr.astype(np.int64), joined.indices.astype(np.int32, copy=False)
-        return csr_from_parts(joined.data.astype(np.float32, copy=False), indices, indptr, joined.shape)
+        indices = joined.indices.astype(np.int32, copy=False)
+        return csr_from_parts(joined.data.astype(np.float32, copy=False), indices, joined.indptr, joined.shape)
 
     def _normalizer(self) -> Normalizer:
         """Return what prepares texts; kept while the parameters stay, because it remembers stems."""
