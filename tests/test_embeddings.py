@@ -36,7 +36,7 @@ def test_dense_columns_stand_beside_the_words() -> None:
     assert vectorizer.rows_without_words(vectorizer.transform(["web", "unknown"])).tolist() == [False, True]
     scaled = lt.TextVectorizer(min_df=1, embedding="lengths").fit_transform(TEXTS)
     np.testing.assert_allclose(np.sqrt((scaled.toarray() ** 2).sum(axis=1)), 1, rtol=1e-6)
-    assert (X.indptr.dtype, X.indices.dtype, X.data.dtype) == (np.int64, np.int32, np.float32)
+    assert (X.indptr.dtype, X.indices.dtype, X.data.dtype) == (np.int32, np.int32, np.float32)
 
 
 def test_a_tagger_with_an_embedding_is_saved_by_name_and_explained(tmp_path: Path) -> None:
