@@ -384,6 +384,18 @@ class XMCClassifier(Estimator):
         self._fitted = Fitted(facts, state)
         return self
 
+    def _with_labels_at(self, places: NDArray[np.int64]) -> Self | None:
+        """Return a copy of the model with the labels at these increasing ids only; None if it cannot remove labels."""
+        fitted = self._whole()
+        new_ids = np.full(fitted.facts.n_labels, -1, dtype=np.int32)
+        new_ids[places] = np.arange(len(places), dtype=np.int32)
+        state = fitted.state.keep_labels(new_ids)
+        if state is None:
+            return None
+        smaller = copy.copy(self)
+        smaller._fitted = Fitted(fitted.facts.with_labels(places, fitted.facts.label_counts[places]), state)
+        return smaller
+
     def _calibrate_with(self, calibration: Calibration) -> None:
         """Take over the calibration of a model of the same kind that was trained on other rows."""
         fitted = self._whole()

@@ -17,7 +17,7 @@ name.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Annotated, Any, Generic, NamedTuple, Self, TypeVar, get_args
 
@@ -97,6 +97,13 @@ class State:
     def check(self, owner: str, facts: Facts) -> None:
         """Raise ValueError unless the arrays agree with each other and with the facts; called when a file is loaded."""
 
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> Self | None:
+        """Return the state with the labels renumbered; those whose new id is -1 are left out. None if it cannot.
+
+        The new ids of labels that stay are 0, 1, 2, … in the order of the old ones.
+        """
+        return None
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Facts(State):
@@ -116,6 +123,11 @@ class Facts(State):
     feature_names_in: NDArray[Any] | None = None  # only when X had names
     # What turns scores into probabilities; a part of the model, because it holds for these weights only.
     calibration: Annotated[Any, Instance("Calibration"), Nothing()] = None
+
+    def with_labels(self, places: NDArray[np.int64], label_counts: NDArray[np.int64]) -> Facts:
+        """Return the facts of a model with other labels; `places` are their ids in this one, -1 for new labels."""
+        calibration = None if self.calibration is None else self.calibration.for_labels(places, label_counts)
+        return replace(self, n_labels=len(places), label_counts=label_counts, calibration=calibration)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ import longtail as lt
 from longtail._array_files import publish
 from longtail._fitted import Facts, Fitted
 from longtail.baselines.popularity import Ranking
-from longtail.tagging.tagger import TaggerState
+from longtail.tagging.state import TaggerState
 
 _N_LABELS = 5_000
 _FILE_EVENTS = ("open", "os.", "shutil.", "fcntl.", "ctypes.dlsym")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,11 @@ class LowRank(State):
     label_factors: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=2, finite=True)]
     seen_label_ids: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=0)]
     objectives: Annotated[NDArray[np.float64], ArraySpec(np.float64, ndim=1, finite=True)]
+
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> LowRank:
+        found = new_ids[self.seen_label_ids]
+        factors = np.ascontiguousarray(self.label_factors[:, found >= 0])
+        return replace(self, label_factors=factors, seen_label_ids=found[found >= 0])
 
     def check(self, owner: str, facts: Facts) -> None:
         if self.feature_factors.shape[0] != facts.n_features_in:

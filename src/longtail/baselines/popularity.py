@@ -27,6 +27,10 @@ class Ranking(State):
     ranking: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=0)]
     shares: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True, min=0, max=1)]
 
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> Ranking:
+        found = new_ids[self.ranking]
+        return Ranking(found[found >= 0], self.shares[found >= 0])
+
     def check(self, owner: str, facts: Facts) -> None:
         if len(self.ranking) != len(self.shares):
             raise ValueError(f"{owner}: ranking_ has {len(self.ranking)} labels, but shares_ has {len(self.shares)}")

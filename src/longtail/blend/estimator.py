@@ -57,6 +57,14 @@ class Members(State):
     def all(self) -> list[XMCClassifier]:
         return [model for name in _NAMES if (model := getattr(self, name)) is not None]
 
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> Members | None:
+        places = np.flatnonzero(new_ids >= 0)
+        members = {name: getattr(self, name) for name in _NAMES}
+        smaller = {name: None if model is None else model._with_labels_at(places) for name, model in members.items()}
+        if any(smaller[name] is None for name, model in members.items() if model is not None):
+            return None
+        return Members(self.coefficients, **smaller)
+
     def check(self, owner: str, facts: Facts) -> None:
         if len(self.coefficients) != len(self.all) + 2:
             raise ValueError(

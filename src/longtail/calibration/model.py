@@ -156,6 +156,29 @@ class Calibration:
         other.n_training_rows_ = int(n_training_rows)
         return other
 
+    def for_labels(self, places: NDArray[np.int64], label_counts: ArrayLike) -> Calibration:
+        """Return the same calibration for a model with other labels.
+
+        A new label gets the shared threshold, and is ranked like the label with the nearest number of training rows.
+
+        Parameters
+        ----------
+        places : int array (n_labels,), the id of each label in this calibration; -1 for new labels
+        label_counts : int array (n_labels,), training rows of each label
+        """
+        counts = _checked_counts(label_counts, len(places))
+        by_count = np.argsort(self.label_counts_, kind="stable")
+        nearest = by_count[np.minimum(np.searchsorted(self.label_counts_[by_count], counts), len(by_count) - 1)]
+        is_new = places < 0
+        alike = np.where(is_new, nearest, places)
+        other = replace(self)
+        for name in (*self._state, *self._scalars):
+            setattr(other, name, getattr(self, name))
+        other.label_counts_ = counts
+        other.map_of_label_ = np.where(is_new, np.int32(0), self.map_of_label_[alike])
+        other.row_slopes_, other.row_offsets_ = self.row_slopes_[alike], self.row_offsets_[alike]
+        return other
+
     def proba(self, label_ids: NDArray[Any], scores: NDArray[Any], *, n_threads: int = 1) -> NDArray[np.float32]:
         """Return the probability that each label is right; 0 where the label is padding (-1).
 

@@ -15,6 +15,7 @@ from longtail.cli.convert import convert
 from longtail.cli.evaluate import evaluate
 from longtail.cli.explain import explain
 from longtail.cli.info import info
+from longtail.cli.labels import labels
 from longtail.cli.predict import predict
 from longtail.cli.report import report
 from longtail.cli.serve import serve
@@ -52,6 +53,7 @@ for command in (
     tag,
     explain,
     calibrate,
+    labels,
     info,
     convert,
     report,

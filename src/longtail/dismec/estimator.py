@@ -205,8 +205,9 @@ class DiSMEC(XMCClassifier):
             new = self._train(X, Y, run, np.arange(Y.shape[1]), None)
         counts = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int64)
         self._fitted = Fitted(
-            replace(
-                facts, n_labels=facts.n_labels + Y.shape[1], label_counts=np.concatenate([facts.label_counts, counts])
+            facts.with_labels(
+                np.append(np.arange(facts.n_labels), np.full(Y.shape[1], -1)),
+                np.concatenate([facts.label_counts, counts]),
             ),
             replace(
                 state,

@@ -73,6 +73,21 @@ class OneVsAll(State):
     n_unconverged: Annotated[int, Int(0)]
     statistics: dict[str, NDArray[Any]] | None = None
 
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> OneVsAll:
+        index, is_kept = self.index, new_ids >= 0
+        entries = is_kept[index.label_ids]
+        running = np.zeros(len(entries) + 1, dtype=np.int64)
+        np.cumsum(entries, out=running[1:])
+        smaller = WeightIndex(
+            running[index.indptr],
+            new_ids[index.label_ids[entries]],
+            index.weights if index.is_int8 else index.weights[entries],
+            index.codes[entries] if index.is_int8 else index.codes,
+            index.scales[is_kept] if index.is_int8 else index.scales,
+            index.biases[is_kept],
+        )
+        return OneVsAll(smaller, self.label_prints[is_kept], self.n_unconverged)
+
     def check(self, owner: str, facts: Facts) -> None:
         self.index.check(owner, facts)
         if len(self.label_prints) != facts.n_labels:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,16 @@ class LinearForest(State):
         """Return the arrays by name, as the native functions take them."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> LinearForest:
+        is_kept = new_ids[self.leaf_labels] >= 0
+        running = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_kept, dtype=np.int64)])
+        return replace(
+            self,
+            leaf_indptr=running[self.leaf_indptr],
+            leaf_labels=new_ids[self.leaf_labels[is_kept]],
+            leaf_values=self.leaf_values[is_kept],
+        )
+
     def check(self, owner: str, facts: Facts) -> None:
         _core.check_forest(self.native(), facts.n_features_in, facts.n_labels)
 
@@ -67,6 +77,9 @@ class TreeEnsemble(State):
             best = np.argsort(-self.tree_precision, kind="stable")[:n_trees]
             return np.sort(best).astype(np.int32)
         return np.arange(n_trees, dtype=np.int32)
+
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> Self:
+        return replace(self, forest=self.forest.keep_labels(new_ids))
 
     def check(self, owner: str, facts: Facts) -> None:
         self.forest.check(owner, facts)

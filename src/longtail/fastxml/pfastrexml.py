@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,6 +39,13 @@ class Centres(State):
     biases: Annotated[NDArray[np.float32], "centre_biases_", ArraySpec(np.float32, ndim=1, finite=True)]
     norms: Annotated[NDArray[np.float32], "centre_norms_", ArraySpec(np.float32, ndim=1, finite=True, min=0)]
 
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> Centres:
+        is_kept = new_ids >= 0
+        sizes = np.diff(self.indptr)
+        entries = np.repeat(is_kept, sizes)
+        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[is_kept])])
+        return Centres(indptr, self.indices[entries], self.values[entries], self.biases[is_kept], self.norms[is_kept])
+
     def check(self, owner: str, facts: Facts) -> None:
         _core.check_csr(facts.n_features_in, self.indptr, self.indices, self.values, f"{owner}: centres")
         n_labels = facts.n_labels
@@ -59,6 +66,9 @@ class TreesAndCentres(TreeEnsemble):
         """As for the trees, over their splits and the centres."""
         splits, centres = self.forest.split_features, self.centres.indices
         return max(int(splits.max(initial=-1)), int(centres.max(initial=-1))) + 1
+
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> Self:
+        return replace(super().keep_labels(new_ids), centres=self.centres.keep_labels(new_ids))
 
     def check(self, owner: str, facts: Facts) -> None:
         super().check(owner, facts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,16 @@ class Forest(State):
     leaf_label_ids: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=0)]
     leaf_values: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True)]
 
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> Forest:
+        is_kept = new_ids[self.leaf_label_ids] >= 0
+        running = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_kept, dtype=np.int64)])
+        return replace(
+            self,
+            leaf_begin=running[self.leaf_begin],
+            leaf_label_ids=new_ids[self.leaf_label_ids[is_kept]],
+            leaf_values=self.leaf_values[is_kept],
+        )
+
     def native(self) -> tuple[Any, ...]:
         """Return the arrays in the order that the native functions take them."""
         return tuple(getattr(self, item.name) for item in fields(self))
@@ -41,6 +51,9 @@ class Boosted(State):
     projection: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=2, finite=True)]  # (0, 0) without one
     training_losses: Annotated[NDArray[np.float64], ArraySpec(np.float64, ndim=1, finite=True, min=0)]
     validation_losses: Annotated[NDArray[np.float64], ArraySpec(np.float64, ndim=1, finite=True, min=0)]
+
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> Boosted:
+        return replace(self, forest=self.forest.keep_labels(new_ids))
 
     def check(self, owner: str, facts: Facts) -> None:
         n_features = facts.n_features_in

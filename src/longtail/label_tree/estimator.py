@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -223,7 +223,8 @@ class LabelTree(XMCClassifier):
             for tree in range(len(forest.tree_roots)):
                 forest = self._with_new_labels(forest, tree, rows, columns, facts.n_labels, run)
         counts = np.concatenate([facts.label_counts, np.diff(columns[0])])
-        self._fitted = Fitted(replace(facts, n_labels=len(counts), label_counts=counts), forest)
+        places = np.append(np.arange(facts.n_labels), np.full(len(counts) - facts.n_labels, -1))
+        self._fitted = Fitted(facts.with_labels(places, counts), forest)
         return self
 
     def estimate(self, X: Any, Y: Any) -> Estimate:

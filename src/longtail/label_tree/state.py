@@ -83,6 +83,11 @@ class LabelForest(State):
         above[self.child_ids[inner]] = inner
         return above
 
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> LabelForest:
+        from longtail.label_tree.shrinking import without_labels
+
+        return without_labels(self, new_ids)
+
     def check(self, owner: str, facts: Facts) -> None:
         unused = ("weights_", self.weights) if self.is_int8 else ("codes_", self.codes)
         if len(unused[1]):

@@ -10,7 +10,7 @@ from longtail._rules import Instance, Nothing, Real, Rule, check_params, check_v
 from longtail.calibration import Calibration
 from longtail.saving.parts import Expected, Parts, Storage, check_distinct, check_keys, check_length
 from longtail.tagging import Tagger
-from longtail.tagging.tagger import TaggerState
+from longtail.tagging.state import TaggerState
 from longtail.tagging.vectorizer import TextVectorizer
 
 _LISTS = (list, tuple, set, frozenset)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 
 from longtail._base import XMCClassifier
 from longtail._estimator import Estimator
-from longtail._matrices import Matrix
 from longtail._progress import Progress
 from longtail._rules import Choice, Int, Nothing, Real, check_value
 from longtail._topk import Tag, TopK
@@ -29,57 +27,18 @@ from longtail.execution import Executor
 from longtail.metrics import Evaluation, evaluate
 from longtail.propensity import from_counts
 from longtail.tagging.explanations import Explanation, explain_text
-from longtail.tagging.label_names import checked_names, encode_labels, indicator, name_rows
-from longtail.tagging.label_search import LabelSearch
+from longtail.tagging.label_changes import with_new_labels, with_renamed_labels, without_labels
+from longtail.tagging.label_names import checked_names, encode_labels
+from longtail.tagging.ranking import name_tags, rank_allowed
+from longtail.tagging.state import TaggerState
 from longtail.tagging.vectorizer import TextVectorizer
 
 Threshold = float | Literal["auto"] | None
 
 # Rankings this deep hold all but a few of the labels that a threshold could let through.
 _DEEP_TOP_K = 100
-# Rankings are made for as many rows at a time as keep them within this many entries.
-_MAX_RANKED = 1 << 22
 _N_EXAMPLES = 8
 _EXAMPLE_CHARS = (40, 300)
-
-
-@dataclass(frozen=True, eq=False)
-class TaggerState:
-    """A whole fitted tagger: what turns texts into ranked names. Replaced as one object, never changed."""
-
-    estimator: XMCClassifier
-    vectorizer: TextVectorizer | None
-    label_names: list[str]
-    example_texts: list[str] = field(default_factory=list)
-    calibration: Calibration | None = None
-    metrics: dict[str, float] = field(default_factory=dict)
-
-    @cached_property
-    def label_ids(self) -> dict[str, int]:
-        """The id of each name."""
-        return {name: label_id for label_id, name in enumerate(self.label_names)}
-
-    @cached_property
-    def search(self) -> LabelSearch:
-        """An index of the names, built when it is first used."""
-        return LabelSearch(self.label_names, self.estimator.label_counts_)
-
-    def rows(self, texts: Any) -> Any:
-        """Turn texts into rows of features; rows stay as they are when there is no vectorizer."""
-        if self.vectorizer is None:
-            return texts
-        return self.vectorizer.transform(texts, n_jobs=self.estimator.n_jobs)
-
-    def ids_of(self, what: str, names: Iterable[str]) -> list[int]:
-        """Look names up; an unknown one is an error that suggests known ones."""
-        wanted = checked_names(what, names)
-        for name in wanted:
-            if name not in self.label_ids:
-                alike = ", ".join(repr(self.label_names[label_id]) for label_id in self.search.find(name, 3))
-                raise ValueError(
-                    f"Tagger: {what}: there is no label {name!r}" + (f"; there is {alike}" if alike else "")
-                )
-        return [self.label_ids[name] for name in wanted]
 
 
 class Tagger(Estimator):
@@ -97,7 +56,7 @@ class Tagger(Estimator):
 
     Attributes
     ----------
-    label_names_ : list of str, in alphabetical order; the estimator's label ids are positions in it
+    label_names_ : list of str, the estimator's label ids are positions in it; in alphabetical order after `fit`
     example_texts_ : list of str, a few short training texts
     calibration_ : Calibration or None
     metrics_ : dict of str to float, from `evaluate`
@@ -162,37 +121,27 @@ class Tagger(Estimator):
             As for the estimator's ``fit``.
         """
         estimator, vectorizer = self._new_parts()
-        X_or_texts: Any
-        if vectorizer is not None:
-            data = texts_and_labels(
-                texts,
-                labels,
-                text_column=text_column,
-                label_column=label_column,
-                label_separator=label_separator,
-                label_names=label_names,
-            )
-            data.require_labels()
-            X_or_texts, labels = data.texts, data.labels
-        else:
-            X_or_texts = _checked_inputs(None, texts)
-            labels = label_lists(labels, label_names=label_names, label_separator=label_separator)
-            if X_or_texts.shape[0] != len(labels):
-                raise ValueError(
-                    f"Tagger: got {counted(X_or_texts.shape[0], 'row')} but {counted(len(labels), 'list')} of labels"
-                )
+        inputs, labels = _labelled(
+            vectorizer,
+            texts,
+            labels,
+            text_column=text_column,
+            label_column=label_column,
+            label_separator=label_separator,
+            label_names=label_names,
+        )
         names, Y = encode_labels(labels)
         if not names:
             raise ValueError("Tagger: no text has a label; nothing to learn")
         if vectorizer is not None:
-            vectorizer.fit(X_or_texts)
+            vectorizer.fit(inputs)
         state = TaggerState(
             estimator,
             vectorizer,
             names,
-            example_texts=_short_texts(X_or_texts) if isinstance(X_or_texts, list) else [],
+            example_texts=_short_texts(inputs) if isinstance(inputs, list) else [],
         )
-        estimator.fit(state.rows(X_or_texts), Y, executor=executor, checkpoint=checkpoint, progress=progress)
+        estimator.fit(state.rows(inputs), Y, executor=executor, checkpoint=checkpoint, progress=progress)
         self._put(state)
         return self
 
@@ -234,14 +183,14 @@ class Tagger(Estimator):
         depth = _DEEP_TOP_K if top_k is None else top_k
         # The order may change with the calibration: likelier labels can lie below the first top_k scores.
         n_ranked = depth if calibration is None else max(depth, _DEEP_TOP_K)
-        label_ids, scores = _ranked(state, self._checked(state, texts), n_ranked, include, banned)
+        label_ids, scores = rank_allowed(state, self._checked(state, texts), n_ranked, include, banned)
         proba = None if calibration is None else calibration.proba(label_ids, scores)
         given = label_ids >= 0
         if threshold == "auto" and calibration is not None:
             given &= calibration.decide(label_ids, scores)
         elif isinstance(threshold, int | float):
             given &= (scores if proba is None else proba) >= threshold
-        return _tags(state.label_names, label_ids, scores, proba, given, depth)
+        return name_tags(state.label_names, label_ids, scores, proba, given, depth)
 
     def propose(
         self, inputs: Any, top_k: int | None = 5, *, threshold: Threshold = None, **ranking: Any
@@ -265,7 +214,7 @@ class Tagger(Estimator):
         if sample_weight is not None:
             raise ValueError("Tagger: score does not take sample_weight; use longtail.metrics.evaluate")
         state = self._whole()
-        Y, _ = _encode(state, label_lists(y))
+        Y, _ = state.encode(label_lists(y))
         top = state.estimator.predict_top_k(state.rows(self._checked(state, X)), 1)
         return float(evaluate(top, Y, ks=(1,))["P@1"]) / 100
 
@@ -291,7 +240,7 @@ class Tagger(Estimator):
         calibration = Calibration(measure=measure, floor=floor)
         calibration.check_params()
         state = self._whole()
-        Y, _ = _encode(state, labels)
+        Y, _ = state.encode(labels)
         rows = state.rows(self._checked(state, texts))
         estimator = state.estimator
         top = estimator.predict_top_k(rows, candidates_for(1, estimator.n_labels_), utility="score")
@@ -305,7 +254,7 @@ class Tagger(Estimator):
         Labels that the tagger does not know cannot be ranked and do not count; `encode` tells how many there are.
         """
         state = self._whole()
-        Y, _ = _encode(state, labels)
+        Y, _ = state.encode(labels)
         propensity = from_counts(state.estimator.label_counts_, state.estimator.n_rows_)
         top = state.estimator.predict_top_k(state.rows(self._checked(state, texts)), 5)
         found = evaluate(top, Y, propensity=propensity)
@@ -335,6 +284,86 @@ class Tagger(Estimator):
         label_id = state.ids_of("label", [label])[0]
         return explain_text(state.estimator, state.vectorizer, text, label, label_id, max_words=max_words)
 
+    def add_labels(
+        self,
+        texts: Any,
+        labels: Any = None,
+        *,
+        text_column: str | Sequence[str] | None = None,
+        label_column: str | None = None,
+        label_separator: str | None = None,
+        label_names: Sequence[Any] | None = None,
+        progress: Progress = None,
+    ) -> Self:
+        """Train labels that the tagger does not know yet; all others stay as they are.
+
+        Works with DiSMEC and LabelTree. Words that did not occur in the training texts stay unknown, and the numbers
+        of an earlier `evaluate` are forgotten. A calibration stays: the new labels get probabilities too.
+
+        Parameters
+        ----------
+        texts, labels, text_column, label_column, label_separator, label_names
+            As for `fit`. Texts without a new label are the negative examples: give the training texts, or a part of
+            them. Labels that the tagger knows are not trained again.
+        progress : None, "bar" or callable(done, total)
+
+        Examples
+        --------
+        >>> import longtail as lt
+        >>> texts = ["web server", "web browser", "mail server", "mail reader"] * 3
+        >>> tagger = lt.Tagger(lt.DiSMEC(n_jobs=1)).fit(texts, [["web"], ["web"], ["mail"], ["mail"]] * 3)
+        >>> tagger.add_labels(texts, [["server"], [], ["server"], []] * 3).label_names_
+        ['mail', 'web', 'server']
+        >>> tagger.rename_labels({"web": "www"}).remove_labels(["mail"]).label_names_
+        ['www', 'server']
+        """
+        state = self._whole()
+        inputs, given = _labelled(
+            state.vectorizer,
+            texts,
+            labels,
+            text_column=text_column,
+            label_column=label_column,
+            label_separator=label_separator,
+            label_names=label_names,
+        )
+        self._put(with_new_labels(state, inputs, given, progress))
+        return self
+
+    def remove_labels(self, names: Iterable[str]) -> Self:
+        """Forget labels: their weights leave the model, and the ids of the labels behind them move up.
+
+        An unknown name is an error. The numbers of an earlier `evaluate` are forgotten too.
+        """
+        self._put(without_labels(self._whole(), names))
+        return self
+
+    def rename_labels(self, names: Mapping[str, str]) -> Self:
+        """Give labels other names, ``{old: new}``; two labels may swap theirs. Nothing is trained."""
+        state = with_renamed_labels(self._whole(), names)
+        blocked = self._blocked()
+        renamed = {names.get(name, name) for name in blocked}
+        self.blocked = sorted(blocked | renamed)  # at no time is a blocked label free under either name
+        self._put(state)
+        self.blocked = sorted(renamed)
+        return self
+
+    def block(self, names: Iterable[str]) -> Self:
+        """Never propose these labels from now on; they stay in the model. An unknown name is an error."""
+        wanted = checked_names("block", names)
+        self._whole().ids_of("block", wanted)
+        self.blocked = sorted(self._blocked() | set(wanted))
+        return self
+
+    def unblock(self, names: Iterable[str]) -> Self:
+        """Propose labels again that were blocked. A name that is not blocked is an error."""
+        wanted, blocked = checked_names("unblock", names), self._blocked()
+        for name in wanted:
+            if name not in blocked:
+                raise ValueError(f"Tagger: unblock: label {name!r} is not blocked")
+        self.blocked = sorted(blocked - set(wanted))
+        return self
+
     def search_labels(self, query: str, limit: int = 20) -> list[str]:
         """Find labels by a part of their name; those that begin with it first, frequent ones first."""
         state = self._whole()
@@ -356,7 +385,7 @@ class Tagger(Estimator):
 
     def encode(self, labels: Sequence[Iterable[str]]) -> tuple[sp.csr_array, int]:
         """Turn label names into a matrix over the known labels; also return how many names were unknown."""
-        return _encode(self._whole(), labels)
+        return self._whole().encode(labels)
 
     def with_threads(self, n_jobs: int | None) -> Self:
         """Return the same fitted tagger with another number of threads; arrays are shared."""
@@ -467,92 +496,27 @@ class Tagger(Estimator):
         return _checked_inputs(state.vectorizer, texts)
 
 
+def _labelled(
+    vectorizer: TextVectorizer | None, texts: Any, labels: Any, **columns: Any
+) -> tuple[Any, list[list[str]]]:
+    """Check texts (or rows, without a vectorizer) and their labels, whatever they come in."""
+    if vectorizer is not None:
+        data = texts_and_labels(texts, labels, **columns)
+        data.require_labels()
+        return data.texts, data.labels
+    rows = _checked_inputs(None, texts)
+    given = label_lists(labels, label_names=columns["label_names"], label_separator=columns["label_separator"])
+    if rows.shape[0] != len(given):
+        raise ValueError(f"Tagger: got {counted(rows.shape[0], 'row')} but {counted(len(given), 'list')} of labels")
+    return rows, given
+
+
 def _checked_inputs(vectorizer: TextVectorizer | None, texts: Any) -> Any:
     if vectorizer is not None:
         return text_list(texts)
     if isinstance(texts, str) or (isinstance(texts, list) and texts and isinstance(texts[0], str)):
         raise TypeError("Tagger: this tagger has no vectorizer and takes a matrix, got texts")
     return texts if sp.issparse(texts) else np.asarray(texts)
-
-
-def _encode(state: TaggerState, labels: Sequence[Iterable[str]]) -> tuple[sp.csr_array, int]:
-    ids = state.label_ids
-    rows = name_rows(labels)
-    n_unknown = sum(name not in ids for row in rows for name in row)
-    return indicator([[ids[name] for name in row if name in ids] for row in rows], len(ids)), n_unknown
-
-
-def _ranked(state: TaggerState, texts: Any, top_k: int, include: Iterable[str] | None, banned: Iterable[str]) -> TopK:
-    """Rank the labels that may be given."""
-    ids = state.label_ids
-    banned_ids = {ids[name] for name in banned if name in ids}
-    X = state.rows(texts)
-    n_labels = len(state.label_names)
-    if include is None and not banned_ids:
-        return state.estimator.predict_top_k(X, min(top_k, n_labels), utility="score")
-    allowed = np.full(n_labels, include is None)
-    if include is not None:
-        allowed[state.ids_of("include", include)] = True
-    allowed[list(banned_ids)] = False
-    n_rows = X.shape[0]
-    top_k = min(top_k, n_labels)
-    result = TopK(np.full((n_rows, top_k), -1, np.int32), np.zeros((n_rows, top_k), np.float32))
-    # Without `include`, this depth is enough; with it, the labels asked for may be far down.
-    depth = min(n_labels, top_k + len(banned_ids) if include is None else max(4 * top_k, 64))
-    rows: NDArray[np.int64] = np.arange(n_rows)
-    while len(rows):
-        step = max(1, _MAX_RANKED // depth)
-        left = [
-            _fill(state.estimator, X, rows[begin : begin + step], depth, allowed, result)
-            for begin in range(0, len(rows), step)
-        ]
-        rows = np.concatenate(left)
-        depth = min(n_labels, depth * 8)
-    return result
-
-
-def _fill(
-    estimator: XMCClassifier,
-    X: Matrix,
-    rows: NDArray[np.int64],
-    depth: int,
-    allowed: NDArray[np.bool_],
-    result: TopK,
-) -> NDArray[np.int64]:
-    """Put the allowed labels of a ranking into the result; return the rows that need a deeper one."""
-    top_k = result.label_ids.shape[1]
-    label_ids, scores = estimator.predict_top_k(X[rows], depth, utility="score")
-    may = (label_ids >= 0) & allowed[np.maximum(label_ids, 0)]
-    order = np.argsort(~may, axis=1, kind="stable")[:, :top_k]
-    kept = np.take_along_axis(may, order, axis=1)
-    n_kept = kept.shape[1]
-    result.label_ids[rows, :n_kept] = np.where(kept, np.take_along_axis(label_ids, order, axis=1), -1)
-    result.scores[rows, :n_kept] = np.where(kept, np.take_along_axis(scores, order, axis=1), 0)
-    n_wanted = min(top_k, int(allowed.sum()))
-    is_whole: NDArray[np.bool_] = (may.sum(axis=1) >= n_wanted) | (label_ids[:, -1] < 0) | (depth >= len(allowed))
-    return rows[~is_whole]
-
-
-def _tags(
-    names: list[str],
-    label_ids: NDArray[np.int32],
-    scores: NDArray[np.float32],
-    proba: NDArray[np.float32] | None,
-    given: NDArray[np.bool_],
-    top_k: int,
-) -> list[list[Tag]]:
-    """Name the labels that are given, at most top_k per row: by probability if there is one, else by score."""
-    tags: list[list[Tag]] = [[] for _ in range(len(label_ids))]
-    row_ids, columns = np.nonzero(given)
-    if proba is not None:  # equal probabilities keep the order of their scores
-        order = np.lexsort((columns, -proba[row_ids, columns], row_ids))
-        row_ids, columns = row_ids[order], columns[order]
-    chances: Iterable[float | None] = [None] * len(row_ids) if proba is None else proba[row_ids, columns].tolist()
-    picked = label_ids[row_ids, columns].tolist(), scores[row_ids, columns].tolist()
-    for row_id, label_id, score, chance in zip(row_ids.tolist(), *picked, chances, strict=True):
-        if len(tags[row_id]) < top_k:
-            tags[row_id].append(Tag(names[label_id], score, chance))
-    return tags
 
 
 def _short_texts(texts: list[str]) -> list[str]:

@@ -1,0 +1,63 @@
+"""The fitted state of a Tagger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import scipy.sparse as sp
+
+from longtail._base import XMCClassifier
+from longtail.calibration import Calibration
+from longtail.datasets.in_memory import label_lists
+from longtail.tagging.label_names import checked_names, indicator
+from longtail.tagging.label_search import LabelSearch
+from longtail.tagging.vectorizer import TextVectorizer
+
+
+@dataclass(frozen=True, eq=False)
+class TaggerState:
+    """A whole fitted tagger: what turns texts into ranked names. Replaced as one object, never changed."""
+
+    estimator: XMCClassifier
+    vectorizer: TextVectorizer | None
+    label_names: list[str]
+    example_texts: list[str] = field(default_factory=list)
+    calibration: Calibration | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def label_ids(self) -> dict[str, int]:
+        """The id of each name."""
+        return {name: label_id for label_id, name in enumerate(self.label_names)}
+
+    @cached_property
+    def search(self) -> LabelSearch:
+        """An index of the names, built when it is first used."""
+        return LabelSearch(self.label_names, self.estimator.label_counts_)
+
+    def rows(self, texts: Any) -> Any:
+        """Turn texts into rows of features; rows stay as they are when there is no vectorizer."""
+        if self.vectorizer is None:
+            return texts
+        return self.vectorizer.transform(texts, n_jobs=self.estimator.n_jobs)
+
+    def ids_of(self, what: str, names: Iterable[str]) -> list[int]:
+        """Look names up; an unknown one is an error that suggests known ones."""
+        wanted = checked_names(what, names)
+        for name in wanted:
+            if name not in self.label_ids:
+                alike = ", ".join(repr(self.label_names[label_id]) for label_id in self.search.find(name, 3))
+                raise ValueError(
+                    f"Tagger: {what}: there is no label {name!r}" + (f"; there is {alike}" if alike else "")
+                )
+        return [self.label_ids[name] for name in wanted]
+
+    def encode(self, labels: Any) -> tuple[sp.csr_array, int]:
+        """Turn label names into a matrix over the known labels; also return how many names were unknown."""
+        ids = self.label_ids
+        rows = label_lists(labels)
+        n_unknown = sum(name not in ids for row in rows for name in row)
+        return indicator([[ids[name] for name in row if name in ids] for row in rows], len(ids)), n_unknown
