@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from longtail.dismec import DiSMEC
     from longtail.execution import RayExecutor, Stopped, TaskLost
     from longtail.fastxml import FastXML, PfastreXML, PfastXML
+    from longtail.feedback import Feedback, FeedbackStore
     from longtail.gbdt import GBDTSparse
     from longtail.label_tree import LabelTree
     from longtail.saving import describe, load, save
@@ -29,6 +30,8 @@ _HOMES = {
     "Calibration": "longtail.calibration",
     "DiSMEC": "longtail.dismec",
     "Explanation": "longtail.tagging",
+    "Feedback": "longtail.feedback",
+    "FeedbackStore": "longtail.feedback",
     "GBDTSparse": "longtail.gbdt",
     "LEML": "longtail.baselines",
     "LabelTree": "longtail.label_tree",
@@ -62,6 +65,8 @@ __all__ = [
     "DiSMEC",
     "Explanation",
     "FastXML",
+    "Feedback",
+    "FeedbackStore",
     "GBDTSparse",
     "LabelTree",
     "PfastXML",

@@ -14,6 +14,7 @@ from longtail.cli.completion import completion
 from longtail.cli.convert import convert
 from longtail.cli.evaluate import evaluate
 from longtail.cli.explain import explain
+from longtail.cli.feedback import feedback
 from longtail.cli.info import info
 from longtail.cli.labels import labels
 from longtail.cli.predict import predict
@@ -58,6 +59,7 @@ for command in (
     convert,
     report,
     serve,
+    feedback,
     bench,
     completion,
 ):

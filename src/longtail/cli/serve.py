@@ -13,6 +13,7 @@ import click
 if TYPE_CHECKING:
     from longtail.serve import Limits, ModelSettings
 
+_CONFIG_KEYS = ("model", "api_key_file", "feedback", "queue")
 _KEY_VARIABLE = "LONGTAIL_API_KEY"
 
 
@@ -41,6 +42,8 @@ _KEY_VARIABLE = "LONGTAIL_API_KEY"
 @click.option("--body-timeout-seconds", type=float, default=10, show_default=True, help="Slower bodies: 408.")
 @click.option("--work-timeout-seconds", type=float, default=30, show_default=True, help="Slower answers: 503.")
 @click.option("--stop-timeout-seconds", type=float, default=10, show_default=True, help="Time to finish requests.")
+@click.option("--feedback", is_flag=True, help="Take corrections; they are stored in a file beside the model.")
+@click.option("--queue", type=click.Path(exists=True, path_type=Path), help="Texts to be looked at: a file or folder.")
 @click.option("--verify", is_flag=True, help="Compare every checksum of the model when it is loaded.")
 def serve(
     models: tuple[str, ...],
@@ -50,6 +53,8 @@ def serve(
     workers: int,
     api_key_file: Path | None,
     allowed_hosts: tuple[str, ...],
+    feedback: bool,
+    queue: Path | None,
     verify: bool,
     **bounds: Any,
 ) -> None:
@@ -60,8 +65,8 @@ def serve(
     is read from --api-key-file or from $LONGTAIL_API_KEY. SIGTERM and Ctrl-C stop it after the running requests, within
     --stop-timeout-seconds; SIGHUP loads the models again, and so does a new model in the place of an old one.
 
-    A --config file has one table per model: [NAME] with model, and optionally api_key_file and any limit below, spelled
-    with underscores.
+    A --config file has one table per model: [NAME] with model, and optionally api_key_file, feedback = true, queue
+    and any limit below, spelled with underscores.
 
     \b
     Examples:
@@ -76,11 +81,11 @@ def serve(
 
     limits = service.Limits(**bounds)
     settings = {
-        name: service.ModelSettings(source=path, limits=limits, api_key=api_key)
+        name: service.ModelSettings(source=path, limits=limits, api_key=api_key, feedback=feedback, queue=queue)
         for name, path in service.find_models(models).items()
     }
     if config is not None:
-        settings |= _read_config(config, limits, api_key)
+        settings |= _read_config(config, limits, api_key, feedback=feedback)
     if not settings:
         raise click.UsageError("Missing argument 'MODEL...'.")
     if not service.is_loopback(host) and any(model.api_key is None for model in settings.values()):
@@ -100,7 +105,9 @@ def serve(
     )
 
 
-def _read_config(path: Path, limits: Limits, api_key: str | None) -> dict[str, ModelSettings]:
+def _read_config(
+    path: Path, limits: Limits, api_key: str | None, *, feedback: bool = False
+) -> dict[str, ModelSettings]:
     """Read one table per model; paths are relative to the file."""
     from longtail.serve import ModelSettings
 
@@ -112,17 +119,25 @@ def _read_config(path: Path, limits: Limits, api_key: str | None) -> dict[str, M
     for name, table in tables.items():
         if not isinstance(table, dict) or not isinstance(table.get("model"), str):
             raise ValueError(f'{path}: [{name}] must be a table with model = "PATH"')
-        own = {key: value for key, value in table.items() if key not in ("model", "api_key_file")}
+        own = {key: value for key, value in table.items() if key not in _CONFIG_KEYS}
         for key in own:
             if key not in vars(limits):
-                raise ValueError(f"{path}: [{name}] has {key}, which is neither model, api_key_file nor a limit")
+                raise ValueError(f"{path}: [{name}] has {key}, which is neither {', '.join(_CONFIG_KEYS)} nor a limit")
         key_file = table.get("api_key_file")
         settings[name] = ModelSettings(
             source=path.parent / table["model"],
             limits=replace(limits, **own),
             api_key=api_key if key_file is None else _api_key(path.parent / key_file),
+            feedback=_flag(path, name, table.get("feedback", feedback)),
+            queue=path.parent / table["queue"] if "queue" in table else None,
         )
     return settings
+
+
+def _flag(path: Path, name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{path}: [{name}] feedback must be true or false, got {value!r}")
+    return value
 
 
 def _api_key(path: Path | None) -> str | None:

@@ -20,12 +20,15 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 import longtail
+from longtail.feedback import FeedbackStore, feedback_path
 from longtail.serve import metrics, schemas, validation
 from longtail.serve.annif import add_annif
 from longtail.serve.board import Board
-from longtail.serve.gate import Gate
+from longtail.serve.feedback import add_feedback
+from longtail.serve.gate import LOOPBACK_NAMES, Gate
 from longtail.serve.limits import Limits
 from longtail.serve.model import ServedModel, Snapshot
+from longtail.serve.queue import Queue, add_queue
 from longtail.serve.schemas import ErrorResponse
 
 if TYPE_CHECKING:
@@ -51,6 +54,8 @@ def create_app(
     allowed_hosts: Iterable[str] | None = None,
     board: Board | None = None,
     verify: bool = False,
+    feedback: bool = False,
+    queue: str | PathLike[str] | None = None,
 ) -> FastAPI:
     """Create the ASGI application that serves a model, for any ASGI server; `longtail serve` runs it with uvicorn.
 
@@ -70,6 +75,10 @@ def create_app(
         Counters that several worker processes share.
     verify : bool, default False
         Compare every checksum of the model whenever it is loaded.
+    feedback : bool, default False
+        Take corrections at POST /api/feedback and store them in a file beside the model; needs a model with a path.
+    queue : path, optional
+        Texts without labels (a file or a folder) that GET /api/queue offers, the most useful ones first.
 
     Returns
     -------
@@ -79,21 +88,28 @@ def create_app(
         raise ValueError("create_app: api_key must not be empty; pass None to serve without a key")
     limits = limits or Limits()
     board = board or Board()
+    hosts = None if allowed_hosts is None else list(allowed_hosts)
     served = ServedModel(Path(model) if isinstance(model, str | PathLike) else model, verify=verify)
+    store = _open_store(served) if feedback else None
     app = FastAPI(
         title="longtail",
         version=longtail.__version__,
         description="Tag texts with the few relevant labels out of many.",
-        lifespan=_lifespan(served, limits, board),
+        lifespan=_lifespan(served, limits, board, store),
         docs_url=None,  # both pages would load scripts from other servers
         redoc_url=None,
         responses={status: {"model": ErrorResponse} for status in _ERROR_STATUSES},
     )
     app.state.served = served
-    app.add_middleware(Gate, limits=limits, board=board, api_key=api_key, allowed_hosts=allowed_hosts)
+    app.add_middleware(Gate, limits=limits, board=board, api_key=api_key, allowed_hosts=hosts)
     _add_error_handlers(app)
     _add_tagging(app, served, limits, board)
-    _add_model(app, served)
+    _add_model(app, served, has_feedback=feedback, has_queue=queue is not None)
+    if store is not None:
+        is_private = api_key is not None or (hosts is not None and set(hosts) <= set(LOOPBACK_NAMES))
+        add_feedback(app, store, limits, is_private=is_private)
+    if queue is not None:
+        add_queue(app, Queue(served, Path(queue), store))
     _add_operations(app, served, board, can_reload=api_key is not None)
     add_annif(app, name, served, limits, board)
     _add_page(app)
@@ -103,7 +119,7 @@ def create_app(
 
 
 def _lifespan(
-    served: ServedModel, limits: Limits, board: Board
+    served: ServedModel, limits: Limits, board: Board, store: FeedbackStore | None
 ) -> Callable[[FastAPI], contextlib.AbstractAsyncContextManager[None]]:
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -111,6 +127,8 @@ def _lifespan(
         watching = asyncio.create_task(_watch(served, board))
         yield
         watching.cancel()
+        if store is not None:
+            store.close()
 
     return lifespan
 
@@ -208,7 +226,13 @@ def _scored(tags: Iterable[Tag]) -> list[schemas.ScoredLabel]:
     return [schemas.ScoredLabel(label=tag.label, score=tag.score, proba=tag.proba) for tag in tags]
 
 
-def _add_model(app: FastAPI, served: ServedModel) -> None:
+def _open_store(served: ServedModel) -> FeedbackStore:
+    if served.path is None:
+        raise ValueError("create_app: feedback needs a model with a path; save the model and pass its path")
+    return FeedbackStore(feedback_path(served.path))
+
+
+def _add_model(app: FastAPI, served: ServedModel, *, has_feedback: bool, has_queue: bool) -> None:
     @app.get("/api/labels")
     def labels(
         query: Annotated[str, Query(max_length=schemas.MAX_LABEL_CHARS)] = "",
@@ -226,7 +250,9 @@ def _add_model(app: FastAPI, served: ServedModel) -> None:
     def model() -> schemas.ModelResponse:
         """Describe the model."""
         snapshot = served.current
-        return schemas.ModelResponse(version=snapshot.version, card=snapshot.card)
+        return schemas.ModelResponse(
+            version=snapshot.version, card=snapshot.card, feedback=has_feedback, queue=has_queue
+        )
 
 
 def _add_operations(app: FastAPI, served: ServedModel, board: Board, *, can_reload: bool) -> None:

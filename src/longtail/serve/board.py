@@ -21,6 +21,8 @@ ENDPOINTS = (
     "examples",
     "model",
     "reload",
+    "feedback",
+    "queue",
     "models",
     "annif",
     "health",
@@ -28,7 +30,7 @@ ENDPOINTS = (
     "page",
     "other",
 )
-STATUSES = (200, 304, 400, 401, 403, 404, 405, 408, 413, 422, 431, 500, 503)
+STATUSES = (200, 304, 400, 401, 403, 404, 405, 408, 409, 413, 422, 431, 500, 503, 507)
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 _ENDPOINT_IDS = {name: i for i, name in enumerate(ENDPOINTS)}

@@ -37,6 +37,9 @@ PATHS = {
     "/api/examples": "examples",
     "/api/model": "model",
     "/api/reload": "reload",
+    "/api/feedback": "feedback",
+    "/api/feedback/count": "feedback",
+    "/api/queue": "queue",
     "/models": "models",
     "/health": "health",
     "/metrics": "metrics",
@@ -47,6 +50,7 @@ PATHS = {
 }
 # These need no key: the page asks for it, and a load balancer has none.
 _OPEN = ("health", "page")
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _NOT_QUEUED = ("health", "metrics", "page")
 
 # Bodies held at the same time may add up to this many bodies of the largest size.

@@ -15,11 +15,13 @@ LabelNames = Annotated[list[LabelName], Field(max_length=MAX_FILTER_LABELS)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)] | Literal["auto"]
 
 
-class _Request(BaseModel):
+class Request(BaseModel):
+    """Base of requests: unknown fields are refused, and values are not converted."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class _Choice(_Request):
+class _Choice(Request):
     top_k: int = Field(5, description="At most this many labels per text.")
     threshold: Threshold | None = Field(
         None,
@@ -46,7 +48,7 @@ class TagBatchRequest(_Choice):
     texts: list[str]
 
 
-class ExplainRequest(_Request):
+class ExplainRequest(Request):
     """A text and the label to explain: any label of the model, proposed or not."""
 
     text: str
@@ -109,6 +111,8 @@ class ModelResponse(BaseModel):
 
     version: str = Field(description="Changes when another model is loaded.")
     card: dict[str, Any]
+    feedback: bool = Field(description="Whether POST /api/feedback is there.")
+    queue: bool = Field(description="Whether GET /api/queue is there.")
 
 
 class ModelEntry(BaseModel):

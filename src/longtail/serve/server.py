@@ -24,6 +24,7 @@ import uvicorn
 
 from longtail.serve.board import Board
 from longtail.serve.connections import LimitedProtocol
+from longtail.serve.gate import LOOPBACK_NAMES
 from longtail.serve.limits import Limits
 from longtail.serve.several import ModelSettings, Service
 
@@ -34,7 +35,6 @@ _ACCEPTS_AT_ONCE = 4
 _TICKS_PER_SWEEP = 5  # of uvicorn's main loop, a tenth of a second each
 _MAX_EARLY_DEATHS = 5
 _EARLY_SECONDS = 1.0
-_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
 def serve(
@@ -100,7 +100,7 @@ def _host_names(host: str, allowed_hosts: Iterable[str]) -> list[str] | None:
     allowed = list(allowed_hosts)
     if not is_loopback(host) and not allowed:
         return None
-    return [*_LOOPBACK_NAMES, f"[{host}]" if ":" in host else host, *allowed]
+    return [*LOOPBACK_NAMES, f"[{host}]" if ":" in host else host, *allowed]
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -36,11 +36,17 @@ class ModelSettings:
         Limits of this model's requests; those on connections belong to the service.
     api_key : str, optional
         Key for this model's endpoints.
+    feedback : bool, default False
+        Take corrections and store them beside the model.
+    queue : path, optional
+        Texts without labels, to be looked at next.
     """
 
     source: Path | Tagger
     limits: Limits = field(default_factory=Limits)
     api_key: str | None = None
+    feedback: bool = False
+    queue: Path | None = None
 
 
 def find_models(paths: Iterable[str]) -> dict[str, Path]:
@@ -122,6 +128,8 @@ class Service:
                 allowed_hosts=hosts,
                 board=None if boards is None else boards[name],
                 verify=verify,
+                feedback=settings.feedback,
+                queue=settings.queue,
             )
         self._first = next(iter(self.apps.values()))
         _list_models(self._first, self.apps)
