@@ -10,7 +10,7 @@ from longtail._version import __version__
 if TYPE_CHECKING:
     from longtail import datasets, decisions, metrics, model_selection, propensity
     from longtail._topk import TopK
-    from longtail.baselines import LEML, Popularity
+    from longtail.baselines import CPLST, CS, LEML, MLCSSP, Popularity
     from longtail.blend import Blend
     from longtail.calibration import Calibration
     from longtail.dismec import DiSMEC
@@ -38,6 +38,9 @@ _HOMES = {
     "FastXML": "longtail.fastxml",
     "PfastXML": "longtail.fastxml",
     "PfastreXML": "longtail.fastxml",
+    "CPLST": "longtail.baselines",
+    "CS": "longtail.baselines",
+    "MLCSSP": "longtail.baselines",
     "Popularity": "longtail.baselines",
     "RayExecutor": "longtail.execution",
     "Stopped": "longtail.execution",
@@ -59,7 +62,10 @@ _HOMES = {
 }
 
 __all__ = [
+    "CPLST",
+    "CS",
     "LEML",
+    "MLCSSP",
     "Blend",
     "Calibration",
     "DiSMEC",

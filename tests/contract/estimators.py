@@ -15,5 +15,8 @@ ESTIMATORS: dict[str, Callable[[], XMCClassifier]] = {
     "FastXML": lambda: lt.FastXML(n_trees=5, n_jobs=1),
     "PfastXML": lambda: lt.PfastXML(n_trees=5, n_jobs=1),
     "PfastreXML": lambda: lt.PfastreXML(n_trees=5, n_jobs=1),
+    "CPLST": lambda: lt.CPLST(n_components=5, l2=0.1, n_jobs=1),
+    "CS": lambda: lt.CS(n_components=30, l2=0.1, n_steps=6, n_jobs=1),
+    "MLCSSP": lambda: lt.MLCSSP(n_components=5, l2=0.1, n_jobs=1),
     "Popularity": lambda: lt.Popularity(n_jobs=1),
 }

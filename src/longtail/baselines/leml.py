@@ -19,6 +19,7 @@ from longtail._ranges import Between
 from longtail._rules import Int, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
+from longtail.baselines.linear_embedding import check_seen_labels
 from longtail.execution import Run, StepPlan
 from longtail.gbdt.projection import LemlSteps, project
 
@@ -43,10 +44,7 @@ class LowRank(State):
         expected = (self.feature_factors.shape[1], len(self.seen_label_ids))
         if self.label_factors.shape != expected:
             raise ValueError(f"{owner}: label_factors_ must have shape {expected}, got {self.label_factors.shape}")
-        if (np.diff(self.seen_label_ids) <= 0).any():
-            raise ValueError(f"{owner}: seen_label_ids_ must increase; the file is damaged")
-        if len(self.seen_label_ids) and self.seen_label_ids[-1] >= facts.n_labels:
-            raise ValueError(f"{owner}: label {self.seen_label_ids[-1]} does not exist")
+        check_seen_labels(owner, self.seen_label_ids, facts)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

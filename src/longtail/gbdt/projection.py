@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -42,11 +42,11 @@ def pca_projection(
     X: Matrix, n_components: int, seed: int, n_threads: int, control: _core.Control, n_passes: int = 4
 ) -> Dense:
     """Find the leading principal axes by randomised subspace iteration (Halko et al., 2011), centred without a copy."""
-    both = _Both(X, n_threads, control)
+    both = Both(X, n_threads, control)
     means = np.asarray(X.mean(axis=0), dtype=np.float32).reshape(1, -1)
     n_drawn = min(n_components + 10, *X.shape)
     axes = np.random.default_rng(seed).standard_normal((X.shape[1], n_drawn), dtype=np.float32)
-    with _one_blas_thread():
+    with one_blas_thread():
         for _ in range(n_passes):
             rows, _ = np.linalg.qr(both.times(axes) - means @ axes)
             axes, _ = np.linalg.qr(both.transposed_times(rows) - means.T * rows.sum(axis=0))
@@ -90,11 +90,11 @@ class LemlWorker:
     ) -> None:
         if n_components > X.shape[1]:
             raise ValueError(f"at most n_features = {X.shape[1]} components are possible, got {n_components}")
-        self._rows, self._labels = _Both(X, n_threads, control), _Both(Y, n_threads, control)
+        self._rows, self._labels = Both(X, n_threads, control), Both(Y, n_threads, control)
         self._n_positives, self._l2 = float(Y.nnz), l2
         # Begin in the range of XᵀY: the directions of X that carry labels.
         drawn = np.random.default_rng(seed).standard_normal((Y.shape[1], n_components), dtype=np.float32)
-        with _one_blas_thread():
+        with one_blas_thread():
             W, _ = np.linalg.qr(self._rows.transposed_times(self._labels.times(drawn)))
         self._W = np.ascontiguousarray(W, dtype=np.float32)
 
@@ -104,7 +104,7 @@ class LemlWorker:
 
     def iterate(self) -> Factors:
         """Solve for H, then for W; return both with the objective after each."""
-        with _one_blas_thread():
+        with one_blas_thread():
             rows, labels, W, l2 = self._rows, self._labels, self._W, self._l2
             Z = rows.times(W)
             gram = _gram(Z)
@@ -150,7 +150,7 @@ class LemlSteps:
 
 
 @contextlib.contextmanager
-def _one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread: sums, and so the last bits of a model, depend on the number of threads."""
     from threadpoolctl import threadpool_limits
 
@@ -158,7 +158,7 @@ def _one_blas_thread() -> Iterator[None]:
         yield
 
 
-class _Both:
+class Both:
     """A matrix that is multiplied from both sides; a sparse one is transposed once."""
 
     def __init__(self, X: Matrix, n_threads: int, control: _core.Control) -> None:
@@ -188,7 +188,7 @@ def _solve_ridge(gram: NDArray[np.float64], mixed: Dense, l2: float) -> Dense:
     return np.ascontiguousarray(scipy.linalg.cho_solve(factor, mixed.T).T, dtype=np.float32)
 
 
-def _solve_for_w(rows: _Both, labels: _Both, W: Dense, H: Dense, l2: float, n_steps: int = 8) -> Dense:
+def _solve_for_w(rows: Both, labels: Both, W: Dense, H: Dense, l2: float, n_steps: int = 8) -> Dense:
     """Improve W by conjugate gradients on (XᵀX w_j) λ_j + l2 w_j = (XᵀYHV)_j, every column j with its own steps."""
     weights, V = np.linalg.eigh(_gram(H))
     weights = np.maximum(weights, 0).astype(np.float32)
@@ -199,8 +199,16 @@ def _solve_for_w(rows: _Both, labels: _Both, W: Dense, H: Dense, l2: float, n_st
     def apply(S: Dense) -> Dense:
         return np.asarray(rows.transposed_times(rows.times(S)) * weights + np.float32(l2) * S, dtype=np.float32)
 
-    # Jacobi preconditioning: features of very different scale (raw tf-idf) converge as fast as equal ones.
     diagonal = rows.column_squares[:, None] * weights + np.float32(l2)
+    W = conjugate_gradients(apply, diagonal, goal, W, n_steps)
+    return np.ascontiguousarray(W @ V.T, dtype=np.float32)
+
+
+def conjugate_gradients(apply: Callable[[Dense], Dense], diagonal: Dense, goal: Dense, W: Dense, n_steps: int) -> Dense:
+    """Improve the solution W of apply(W) = goal in place, every column with its own step sizes.
+
+    Jacobi preconditioning: features of very different scale (raw tf-idf) converge as fast as equal ones.
+    """
     residual = goal - apply(W)
     direction = residual / diagonal
     size = np.einsum("ij,ij->j", residual, direction, dtype=np.float64)
@@ -213,7 +221,7 @@ def _solve_for_w(rows: _Both, labels: _Both, W: Dense, H: Dense, l2: float, n_st
         new_size = np.einsum("ij,ij->j", residual, scaled, dtype=np.float64)
         direction = scaled + direction * _ratio(new_size, size)
         size = new_size
-    return np.ascontiguousarray(W @ V.T, dtype=np.float32)
+    return W
 
 
 def _ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float32]:
