@@ -79,18 +79,36 @@ def test_labels_far_down_are_found_among_many(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_calibrated_taggers_know_how_many_labels_to_give(texts: list[str], tagger: lt.Tagger) -> None:
-    with pytest.raises(ValueError, match="threshold='auto' needs calibrate"):
+    with pytest.raises(ValueError, match="threshold='auto' needs a calibrated model; fit with"):
         tagger.tag(texts, threshold="auto")
     tagger.calibrate(texts, label_rows())
     found = tagger.tag(texts, top_k=None, threshold="auto")
     n_right = sum(set(names(row)) == set(labels) for row, labels in zip(found, label_rows(), strict=True))
     assert n_right >= 55
     assert {len(row) for row in found} >= {1, 2}
-    for row in tagger.tag(texts[:5], top_k=4):
+    for row in tagger.tag(texts[:5], top_k=4, utility="precision"):
         assert all(tag.proba is not None and 0 <= tag.proba <= 1 for tag in row)
         assert [tag.proba for tag in row] == sorted((tag.proba or 0.0 for tag in row), reverse=True)
     certain = tagger.tag(texts, threshold=0.9)
     assert all(tag.proba is not None and tag.proba >= 0.9 for row in certain for tag in row)
+
+
+def test_utilities_change_what_a_tagger_proposes(texts: list[str]) -> None:
+    tagger = lt.Tagger(WordCounter(), lt.TextVectorizer(min_df=1)).fit(texts, label_rows(), calibrate=True)
+    text = ["server mailbox zebra"]
+    by_proba, by_rarity = (tagger.tag(text, top_k=4, utility=utility)[0] for utility in ("precision", "power:10"))
+    counts = dict(zip(tagger.label_names_, tagger.label_counts_.tolist(), strict=True))
+    assert counts[by_rarity[0].label] == min(counts.values())
+    assert {tag.label: tag for tag in by_proba} == {tag.label: tag for tag in by_rarity}  # same scores and chances
+    assert tagger.tag(text, top_k=1, utility="power:10", max_loss=0)[0] == by_proba[:1]
+    assert [tag.score for tag in tagger.tag(text, 4, utility="score")[0]] == sorted(
+        (tag.score for tag in by_proba), reverse=True
+    )
+    ids = tagger.predict_top_k(text, 4, utility="power:10").label_ids[0]
+    assert [tagger.label_names_[label_id] for label_id in ids] == names(by_rarity)
+    assert tagger.tag(text, 4, utility="power:10", exclude=[by_rarity[0].label])[0] == by_rarity[1:]
+    least = by_proba[1].proba
+    assert {tag.label for tag in tagger.tag(text, 4, utility="psp", threshold=least)[0]} == set(names(by_proba[:2]))
 
 
 def test_an_uncalibrated_threshold_is_one_of_scores(tagger: lt.Tagger) -> None:
@@ -177,6 +195,9 @@ def test_a_new_fit_forgets_the_old_one(texts: list[str], tagger: lt.Tagger) -> N
         (lambda t: t.tag("one text"), TypeError, "texts must be a list of str, got one str"),
         (lambda t: t.tag([1]), TypeError, "text 0 must be a str, got 1"),
         (lambda t: t.tag(["a"], top_k=0), ValueError, "top_k must be an int >= 1 or None, got 0"),
+        (lambda t: t.tag(["a"], utility="psp"), ValueError, "utility must be None or 'score' for a model that is not"),
+        (lambda t: t.tag(["a"], utility="fame"), ValueError, "utility must be one of score, balanced"),
+        (lambda t: t.tag(["a"], max_loss=1), ValueError, "max_loss must be None for a model that is not calibrated"),
         (lambda t: t.tag(["a"], threshold="high"), ValueError, "threshold must be None or a number or one of 'auto'"),
         (lambda t: t.tag(["a"], exclude="web"), TypeError, "exclude must be a list of label names, got the str 'web'"),
         (lambda t: t.explain("a", "tiger"), ValueError, "there is no label 'tiger'"),

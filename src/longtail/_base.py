@@ -30,13 +30,13 @@ from longtail._matrices import (
 )
 from longtail._progress import Progress
 from longtail._ranges import Between, OneOf
-from longtail._rules import Bool, Int
+from longtail._rules import Bool, Choice, Int
 from longtail._threads import resolve_n_jobs
-from longtail._topk import Tag, TopK
+from longtail._topk import Tag, TopK, tags_of
 from longtail._version import __version__
 from longtail._words import counted
 from longtail.calibration import Calibration, Measure
-from longtail.decisions import candidates_for
+from longtail.decisions import Threshold, candidates_for, check_utility, choose
 from longtail.decisions import rank as rank_for
 from longtail.execution import Executor, Run
 
@@ -235,20 +235,39 @@ class XMCClassifier(Estimator):
         return self._facts.calibration if self.__sklearn_is_fitted__() else None
 
     def propose(
-        self, inputs: Any, top_k: int | None = 5, *, threshold: float | None = None, **ranking: Any
+        self,
+        inputs: Any,
+        top_k: int | None = 5,
+        *,
+        threshold: Threshold = None,
+        utility: str | None = None,
+        max_loss: float | None = None,
+        **ranking: Any,
     ) -> list[list[Tag]]:
-        """Propose label ids for each row, best first: at most `top_k`, and only those whose score reaches `threshold`.
+        """Propose label ids for each row, best first: at most `top_k`, and only those that reach `threshold`.
 
-        `ranking` are further options of ``predict_top_k``.
+        The threshold is one of probabilities if the model is calibrated, and of scores otherwise; "auto" takes those
+        of the calibration. `utility` and `max_loss` are as for ``predict_top_k``, `ranking` are its further options.
         """
-        _rules.check_value(type(self).__name__, "threshold", threshold, (_rules.Nothing(), _rules.Real()))
-        depth = min(_DEEP_TOP_K, self.n_labels_) if top_k is None else top_k
-        label_ids, scores = self.predict_top_k(inputs, depth, **ranking)
-        given = label_ids >= 0 if threshold is None else (label_ids >= 0) & (scores >= threshold)
-        return [
-            [Tag(label_id, score) for label_id, score, is_given in zip(*row, strict=True) if is_given]
-            for row in zip(label_ids.tolist(), scores.tolist(), given.tolist(), strict=True)
-        ]
+        owner = type(self).__name__
+        _rules.check_value(owner, "threshold", threshold, (_rules.Nothing(), _rules.Real(), Choice("auto")))
+        model = copy.copy(self)  # one fitted state for both steps, whatever another thread does
+        calibration, n_labels = model._whole().facts.calibration, model.n_labels_
+        check_utility(owner, utility, calibration)
+        depth = min(_DEEP_TOP_K, n_labels) if top_k is None else top_k
+        self._check_top_k(depth, n_labels)
+        n_ranked = depth if calibration is None else candidates_for(depth, n_labels)
+        found = choose(
+            owner,
+            model.predict_top_k(inputs, n_ranked, utility="score", **ranking),
+            calibration,
+            depth,
+            threshold=threshold,
+            utility=utility,
+            max_loss=max_loss,
+            n_threads=resolve_n_jobs(self.n_jobs),
+        )
+        return tags_of(*found, range(n_labels))
 
     def encode(self, labels: Any) -> tuple[sp.csr_array, int]:
         """Check a 0/1 label matrix against the labels of the model; nothing is unknown (0)."""
@@ -449,18 +468,13 @@ class XMCClassifier(Estimator):
         self._check_top_k(top_k, n_labels)
         rows = self._prepared(fitted.facts, X)
         calibration = fitted.facts.calibration
-        if utility == "score" or (utility is None and calibration is None):
+        utility = check_utility(type(self).__name__, utility, calibration)
+        if utility == "score":
             found = rank(fitted, rows, min(int(top_k), n_labels))
-        elif calibration is None:
-            raise ValueError(
-                f"{type(self).__name__}: utility must be None or 'score' for a model that is not calibrated, "
-                f"got {utility!r}; fit with calibrate=True or call calibrate(X, y) first"
-            )
         else:
             candidates = rank(fitted, rows, candidates_for(int(top_k), n_labels))
             n_threads = resolve_n_jobs(self.n_jobs)
             wanted = min(int(top_k), n_labels)
-            utility = "balanced" if utility is None else utility
             found = rank_for(candidates, calibration, utility, wanted, max_loss=max_loss, n_threads=n_threads)
         n_missing = int(top_k) - found.label_ids.shape[1]
         if n_missing == 0:

@@ -46,8 +46,13 @@ class Model(Protocol):
     def calibration_(self) -> Any:
         """What turns scores into probabilities; None if the model is not calibrated."""
 
-    def predict_top_k(self, X: Any, top_k: int = 5) -> TopK:
+    def predict_top_k(
+        self, X: Any, top_k: int = 5, *, utility: str | None = None, max_loss: float | None = None
+    ) -> TopK:
         """Rank the labels of each input."""
+
+    def calibrate(self, X: Any, y: Any, /, *, measure: Any = "micro_f1", floor: float | None = None) -> Self:
+        """Learn from held-out inputs what scores mean."""
 
     def propose(self, inputs: Any, top_k: int | None = 5, *, threshold: Any = None, **ranking: Any) -> list[list[Tag]]:
         """Propose labels for each input, best first, by name where labels have names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,3 +28,14 @@ class Tag(NamedTuple):
     label: Any  # a str; an int where labels have no names
     score: float
     proba: float | None = None
+
+
+def tags_of(
+    label_ids: NDArray[np.int32], scores: NDArray[np.float32], proba: NDArray[np.float32] | None, names: Sequence[Any]
+) -> list[list[Tag]]:
+    """Name the labels of each row; padding is left out."""
+    chances = [[None] * label_ids.shape[1]] * len(label_ids) if proba is None else proba.tolist()
+    return [
+        [Tag(names[label_id], score, chance) for label_id, score, chance in zip(*row, strict=True) if label_id >= 0]
+        for row in zip(label_ids.tolist(), scores.tolist(), chances, strict=True)
+    ]

@@ -13,6 +13,7 @@ from tests.attacks.test_model_attacks import Attack, array, names, put, set_item
 
 TEXTS = ["web server", "web browser", "mail server", "chess"] * 3
 LABELS = [["net", "serve"], ["net"], ["mail", "serve"], ["game"]] * 3
+PART = "estimator/calibration_"
 
 
 @pytest.fixture
@@ -28,31 +29,31 @@ def make() -> Callable[[Path], Path]:
 
 ATTACKS: dict[str, tuple[Attack, str]] = {
     "a label more": (
-        array("calibration_/map_of_label_", lambda maps: np.append(maps, maps[:1])),
+        array(f"{PART}/map_of_label_", lambda maps: np.append(maps, maps[:1])),
         "map_of_label_ has 5 labels, but label_counts_ has 4",
     ),
     "a threshold that is not there": (
-        array("calibration_/map_of_label_", set_item(0, 7)),
+        array(f"{PART}/map_of_label_", set_item(0, 7)),
         "must name one of 1 thresholds",
     ),
-    "no thresholds": (array("calibration_/thresholds_", lambda found: found[:0]), "must name one of 0 thresholds"),
+    "no thresholds": (array(f"{PART}/thresholds_", lambda found: found[:0]), "must name one of 0 thresholds"),
     "a threshold that is no number": (
-        array("calibration_/thresholds_", set_item(0, np.nan)),
+        array(f"{PART}/thresholds_", set_item(0, np.nan)),
         "must hold finite numbers",
     ),
-    "log-odds that are no number": (array("calibration_/log_odds_", set_item((0, 0), np.inf)), "must hold finite"),
-    "a surface that falls": (array("calibration_/log_odds_", lambda z: np.array(z[:, ::-1])), "must not fall"),
-    "fewer knots": (array("calibration_/score_knots_", lambda found: found[:1]), "two or more rising numbers"),
-    "an axis that turns back": (array("calibration_/count_knots_", lambda found: found[::-1].copy()), "rising numbers"),
-    "a surface of another shape": (array("calibration_/log_odds_", lambda z: z[:, :1].copy()), "must have shape"),
-    "slopes of other labels": (array("calibration_/row_slopes_", lambda found: found[:2]), "row_slopes_ has 2 labels"),
-    "an unknown measure": (within("parameters", "calibration_", measure="eval"), "measure must be one of"),
-    "a power of 7": (within("fitted", "calibration_", balanced_power_=7.0), "balanced_power_ must be a number"),
-    "an error of 200 %": (within("fitted", "calibration_", ece_=2.0), r"ece_ must be a number in \[0, 1\]"),
+    "log-odds that are no number": (array(f"{PART}/log_odds_", set_item((0, 0), np.inf)), "must hold finite"),
+    "a surface that falls": (array(f"{PART}/log_odds_", lambda z: np.array(z[:, ::-1])), "must not fall"),
+    "fewer knots": (array(f"{PART}/score_knots_", lambda found: found[:1]), "two or more rising numbers"),
+    "an axis that turns back": (array(f"{PART}/count_knots_", lambda found: found[::-1].copy()), "rising numbers"),
+    "a surface of another shape": (array(f"{PART}/log_odds_", lambda z: z[:, :1].copy()), "must have shape"),
+    "slopes of other labels": (array(f"{PART}/row_slopes_", lambda found: found[:2]), "row_slopes_ has 2 labels"),
+    "an unknown measure": (within("parameters", PART, measure="eval"), "measure must be one of"),
+    "a power of 7": (within("fitted", PART, balanced_power_=7.0), "balanced_power_ must be a number"),
+    "an error of 200 %": (within("fitted", PART, ece_=2.0), r"ece_ must be a number in \[0, 1\]"),
     "metrics in words": (within("fitted", metrics_={"P@1": "good"}), "'P@1' must be a number, got 'good'"),
     "metrics as a list": (within("fitted", metrics_=[1]), '"metrics_" must be an object of numbers'),
     "many metrics": (within("fitted", metrics_={str(i): 1.0 for i in range(2000)}), "must be an object of numbers"),
-    "the vectorizer as calibration": (put("calibration_", klass="TextVectorizer"), "is not known"),
+    "the vectorizer as calibration": (put(PART, klass="TextVectorizer"), "is not known"),
     "blocked labels that are numbers": (names("blocked", b"1\n", 1), "one JSON string"),
     "missing examples": (
         lambda folder: (folder / "example_texts_.jsonl").unlink(),

@@ -69,6 +69,21 @@ def test_calibrate_makes_auto_work(model: Path, data: Path) -> None:
     assert "%" in longtail("tag", model, "chess").stdout
 
 
+def test_utilities_reach_the_commands(tmp_path: Path, data: Path) -> None:
+    model = tmp_path / "calibrated"
+    longtail("train", data, "-o", model, "-e", "Popularity", "--calibrate")
+    answers = {
+        utility: longtail("tag", model, "chess", "--json", "--utility", utility).stdout
+        for utility in ("psp", "power:0.5", "macro-f1", "coverage", "score")
+    }
+    assert all(len(json.loads(answer)["labels"]) == 3 for answer in answers.values())
+    lines = longtail("predict", model, data, "--utility", "psp", "--max-loss", "0.5", "--json").stdout.splitlines()
+    assert all("proba" in json.loads(line) for line in lines)
+    assert json.loads(longtail("evaluate", model, data, "--utility", "psp", "--json").stdout)["P@1"] > 0
+    refused = longtail("tag", model, "chess", "--utility", "fame", ok=False)
+    assert "utility must be one of score, balanced" in refused.stderr
+
+
 def test_explain_shows_words(model: Path) -> None:
     answer = json.loads(longtail("explain", model, "chess puzzle", "--label", "game", "--json").stdout)
     assert (answer["label"], answer["exact"]) == ("game", False)
@@ -108,6 +123,8 @@ def test_tune_prints_parameters_and_how_to_use_them(data: Path, tmp_path: Path) 
     ("arguments", "message"),
     [
         (["tag", "MODEL", "x", "--threshold", "high"], "neither a number nor 'auto'"),
+        (["tag", "MODEL", "x", "--utility", "psp"], "is not calibrated, which utilities need: train with --calibrate"),
+        (["evaluate", "MODEL", "DATA", "--max-loss", "1"], "is not calibrated, which utilities need"),
         (["tag", "MODEL", "x", "--threshold", "auto"], "is not calibrated: run longtail calibrate"),
         (["tag", "MODEL", "x", "--include", "tiger"], "there is no label 'tiger'"),
         (["explain", "MODEL", "x", "--label", "tiger"], "there is no label 'tiger'"),

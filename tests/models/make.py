@@ -75,7 +75,8 @@ def make_texts() -> list[str]:
 def ask(model: Any) -> dict[str, Any]:
     """Return what a model answers, as JSON values."""
     if isinstance(model, lt.Tagger):
-        tags = [tag for row in model.tag(make_texts(), top_k=3) for tag in row]
+        by = None if model.calibration_ is None else "precision"
+        tags = [tag for row in model.tag(make_texts(), top_k=3, utility=by) for tag in row]
         names = [tag.label for tag in tags]
         return {"names": names, "scores": [number for tag in tags for number in (tag.score, tag.proba)]}
     label_ids, scores = model.predict_top_k(make_rows(), top_k=TOP_K)

@@ -29,10 +29,13 @@ class FakeTagger:
         self.blocked: frozenset[str] = frozenset()
         self.example_texts_ = ["a small web server", "a mail client with <b>bold</b> ideas", "🎵 music player"]
 
-    def tag(self, texts, top_k=5, *, threshold=None, include=None, exclude=None):
+    def tag(self, texts, top_k=5, *, threshold=None, include=None, exclude=None, utility=None, max_loss=None):
+        if utility not in (None, "score") and not self.calibrated:
+            raise ValueError("Tagger: utility must be None or 'score' for a model that is not calibrated")
         if threshold == "auto" and not self.calibrated:
             raise ValueError("Tagger: threshold='auto' needs a calibrated model; call calibrate first")
-        return [self._tag_one(text, top_k, threshold, include, exclude) for text in texts]
+        rows = [self._tag_one(text, top_k, threshold, include, exclude) for text in texts]
+        return [row[::-1] for row in rows] if utility == "power:1" else rows  # rare labels first
 
     def _tag_one(self, text, top_k, threshold, include, exclude):
         tags = []

@@ -38,6 +38,19 @@ def test_a_calibrated_model_chooses_how_many(client):
     assert {row["label"] for row in answer.json()["labels"]} <= set(client.get("/api/labels").json()["labels"])
 
 
+def test_a_utility_changes_the_order(client, model_path):
+    body = {"text": TEXT, "top_k": 4}
+    by_proba = client.post("/api/tag", json=body | {"utility": "power:0"}).json()["labels"]
+    assert [row["proba"] for row in by_proba] == sorted((row["proba"] for row in by_proba), reverse=True)
+    rare = client.post("/api/tag-batch", json={"texts": [TEXT], "top_k": 4, "utility": "power:10"}).json()["rows"][0]
+    expected = lt.load(model_path).tag([TEXT], top_k=4, utility="power:10")[0]
+    assert [row["label"] for row in rare] == [tag.label for tag in expected]
+    assert rare != by_proba
+    assert sorted(row["label"] for row in rare) == sorted(row["label"] for row in by_proba)
+    answer = client.post("/api/tag", json=body | {"top_k": 1, "utility": "power:10", "max_loss": 0}).json()["labels"]
+    assert answer == by_proba[:1]
+
+
 def test_words_add_up_to_the_score_and_stand_where_they_are_said_to(client):
     answer = client.post("/api/explain", json={"text": TEXT, "label": "web::server"}).json()
     assert answer["exact"]

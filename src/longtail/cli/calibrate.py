@@ -37,7 +37,8 @@ def calibrate(
 ) -> None:
     """Learn from held-out DATA what the scores of MODEL mean, and save that with it.
 
-    The model then gives probabilities, and knows how many labels a text should get. DATA must not have been trained on.
+    The model then gives probabilities, ranks for a --utility, and knows how many labels a row should get. DATA must not
+    have been trained on; `longtail train --calibrate` needs no DATA of its own.
 
     \b
     Example:
@@ -48,25 +49,25 @@ def calibrate(
         raise click.UsageError("--floor is needed with --measure precision, and only then")
     import longtail
 
-    tagger = options.load_tagger(model, n_jobs)
-    texts, labels = options.read_texts(data, reading)
-    tagger.calibrate(
-        texts,
+    loaded = options.load_model(model, n_jobs)
+    inputs, labels = options.read_inputs(data, loaded, reading)
+    loaded.calibrate(
+        inputs,
         labels,
         measure=cast(Literal["micro_f1", "macro_f1", "precision"], measure),
         floor=floor,
     )
-    tags = tagger.tag(texts, top_k=None, threshold="auto")
-    longtail.save(tagger, model, overwrite=True)
-    found = tagger.calibration_
+    tags = loaded.propose(inputs, top_k=None, threshold="auto")
+    longtail.save(cast(Any, loaded), model, overwrite=True)
+    found = loaded.calibration_
     result = {
         "model": str(model),
-        "n_rows": len(texts),
-        "ece": round(found.ece_, 6) if found is not None else None,
-        "labels_per_row": round(sum(map(len, tags)) / max(len(texts), 1), 3),
+        "n_rows": len(tags),
+        "ece": round(found.ece_, 6),
+        "labels_per_row": round(sum(map(len, tags)) / max(len(tags), 1), 3),
     }
     if as_json:
         click.echo(json.dumps(result))
         return
-    click.echo(f"calibrated on {counted(len(texts), 'text')}: expected calibration error {result['ece']:.4f}", err=True)
-    click.echo(f"--threshold auto gives {result['labels_per_row']} labels per text", err=True)
+    click.echo(f"calibrated on {counted(len(tags), 'row')}: expected calibration error {result['ece']:.4f}", err=True)
+    click.echo(f"--threshold auto gives {result['labels_per_row']} labels per row", err=True)

@@ -17,6 +17,7 @@ from longtail.cli import options
 @options.data_argument
 @click.option("--propensity", default="default", show_default=True, help="default, wikipedia, amazon, or none.")
 @click.option("--all", "show_all", is_flag=True, help="Print every measure, not only those that people quote.")
+@options.utility_options
 @options.reading_options
 @options.n_jobs_option
 @options.json_option
@@ -25,6 +26,7 @@ def evaluate(
     data: Path,
     propensity: str,
     show_all: bool,
+    ranking: dict[str, Any],
     reading: dict[str, Any],
     n_jobs: int | None,
     as_json: bool,
@@ -39,10 +41,11 @@ def evaluate(
     from longtail import propensity as propensities
 
     loaded = options.load_model(model, n_jobs)
+    options.check_ranking(model, loaded, ranking)
     inputs, labels = options.read_inputs(data, loaded, reading)
     Y, n_unknown = loaded.encode(labels)
     begin = time.perf_counter()
-    top = loaded.predict_top_k(inputs, top_k=5)
+    top = loaded.predict_top_k(inputs, top_k=5, **ranking)
     seconds = time.perf_counter() - begin
     if Y.nnz == 0:
         raise ValueError(f"{data}: no row has a label that the model knows: there is nothing to measure")

@@ -63,6 +63,42 @@ threshold_option = click.option(
 )
 
 
+def utility_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --utility and --max-loss; the command gets those given as the dict `ranking`."""
+
+    @click.option(
+        "--utility",
+        metavar="NAME",
+        help="What the ranking is to be good for: precision, psp (rare labels count more), power:ALPHA (from 0, "
+        "precision, to 1, psp), macro-f1, coverage, macro-f1-by-row, balanced (default if calibrated) or score.",
+    )
+    @click.option(
+        "--max-loss",
+        type=click.FloatRange(0, 100),
+        metavar="POINTS",
+        help="Give up at most so many points of expected precision for the utility.",
+    )
+    @functools.wraps(command)
+    def with_utility(utility: str | None, max_loss: float | None, **others: Any) -> None:
+        given = {"utility": utility, "max_loss": max_loss}
+        command(ranking={name: value for name, value in given.items() if value is not None}, **others)
+
+    return with_utility
+
+
+def check_ranking(path: Path, model: Model, ranking: Mapping[str, Any]) -> None:
+    """Raise unless the model can rank for the utility that was asked for."""
+    from longtail.decisions import parse_utility
+
+    utility = ranking.get("utility", "score")
+    parse_utility(utility)
+    if model.calibration_ is None and (utility != "score" or "max_loss" in ranking):
+        raise ValueError(
+            f"{path} is not calibrated, which utilities need: train with --calibrate, or run longtail calibrate {path} "
+            "HELD_OUT_DATA"
+        )
+
+
 def reading_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that say how a file of texts is read; the command gets them as the dict `reading`."""
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout.")
 @click.option("--n-trees", type=click.IntRange(1), help="Use only so many trees of FastXML and its kin: faster.")
 @options.threshold_option
+@options.utility_options
 @options.reading_options
 @options.on_option
 @options.n_jobs_option
@@ -38,6 +39,7 @@ def predict(
     output: Path | None,
     n_trees: int | None,
     threshold: str | float | None,
+    ranking: dict[str, Any],
     reading: dict[str, Any],
     on: str | None,
     n_jobs: int | None,
@@ -46,8 +48,10 @@ def predict(
 ) -> None:
     """Rank the labels of every row of DATA, one line per row.
 
-    Lines are 'label:score label:score …', best first, with names separated by tabs. A calibrated model prints and sorts
-    by probabilities. With --json, each line is an object with labels, scores and, where known, probabilities.
+    Lines are 'label:score label:score …', best first, with names separated by tabs. A calibrated model prints
+    probabilities. With --json, each line is an object with labels, scores and, where known, probabilities.
+
+    The utilities macro-f1 and coverage choose the labels of 8,192 or more rows at a time together.
 
     \b
     Example:
@@ -56,12 +60,12 @@ def predict(
     loaded = options.load_model(model, n_jobs)
     if output is not None and output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
-    ranking = {} if n_trees is None else {"n_trees": n_trees}
-    if ranking and "n_trees" not in inspect.signature(loaded.predict_top_k).parameters:
+    options.check_ranking(model, loaded, ranking)
+    if n_trees is not None and "n_trees" not in inspect.signature(loaded.predict_top_k).parameters:
         raise ValueError(f"--n-trees is for FastXML, PfastXML and PfastreXML of vectors, not {type(loaded).__name__}")
     if threshold == "auto" and loaded.calibration_ is None:
         raise ValueError(f"{model} is not calibrated: run longtail calibrate {model} HELD_OUT_DATA first")
-    chosen = {"top_k": top_k, "threshold": threshold, **ranking}
+    chosen = {"top_k": top_k, "threshold": threshold, **ranking, **({} if n_trees is None else {"n_trees": n_trees})}
     lines = _lines(loaded, data, reading, on, chosen, as_json=as_json)
     if output is None:
         _write(lines, nullcontext(sys.stdout))
@@ -98,7 +102,7 @@ def _line(tags: list[Tag], key: str, input_id: str | int | None, *, as_json: boo
             found["proba"] = [_rounded(tag.proba or 0.0) for tag in tags]
         return json.dumps(found, ensure_ascii=False)
     separator = " " if key == "label_ids" else "\t"  # names may hold blanks
-    # What the line is sorted by: the probability where there is one. A tab or a new line would break the line apart.
+    # A tab or a new line in a name would break the line apart.
     values = [tag.score if tag.proba is None else tag.proba for tag in tags]
     names = [options.printable(str(tag.label)) for tag in tags]
     return separator.join(f"{name}:{value:.6g}" for name, value in zip(names, values, strict=True))

@@ -23,6 +23,7 @@ _TITLE_CHARS = 72
 @options.threshold_option
 @click.option("--include", multiple=True, metavar="LABEL", help="Rank only these labels; may be repeated.")
 @click.option("--exclude", multiple=True, metavar="LABEL", help="Leave this label out; may be repeated.")
+@options.utility_options
 @options.n_jobs_option
 @options.json_option
 def tag(
@@ -32,6 +33,7 @@ def tag(
     threshold: str | float | None,
     include: tuple[str, ...],
     exclude: tuple[str, ...],
+    ranking: dict[str, Any],
     n_jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -43,15 +45,18 @@ def tag(
     Example:
       longtail tag tags.model "a small web server for static files"
       longtail tag tags.model --threshold auto --json < texts.txt
+      longtail tag tags.model "a small web server" --utility psp
     """
     tagger = options.load_tagger(model, n_jobs)
     if threshold == "auto" and tagger.calibration_ is None:
         raise ValueError(f"{model} is not calibrated: run longtail calibrate {model} HELD_OUT_DATA first")
+    options.check_ranking(model, tagger, ranking)
     choice: dict[str, Any] = {
         "top_k": top_k if top_k is not None or threshold is not None else 5,
         "threshold": threshold,
         "include": include or None,
         "exclude": exclude or None,
+        **ranking,
     }
     for block in options.blocks_of(texts):
         for text, tags in zip(block, tagger.tag(block, **choice), strict=True):

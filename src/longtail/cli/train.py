@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Scale rows of vectors to length 1; kept in the model (short for -p unit_rows=true).",
 )
+@click.option(
+    "--calibrate",
+    is_flag=True,
+    help="Also learn probabilities, for --threshold and --utility: trains a second model on 9/10 of the data.",
+)
 @click.option("--random-state", type=int, default=0, show_default=True, help="Same seed, same model.")
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="Directory that makes the run resumable.")
 @options.reading_options
@@ -53,6 +58,7 @@ def train(
     blocked: tuple[str, ...],
     reading: dict[str, Any],
     unit_rows: bool,
+    calibrate: bool,
     random_state: int,
     checkpoint: Path | None,
     on: str | None,
@@ -87,11 +93,11 @@ def train(
         if has_texts:
             texts, labels = options.read_texts(data, reading)
             trained = longtail.Tagger(model, options.make_vectorizer(text_params), blocked=blocked).fit(
-                texts, labels, executor=on, checkpoint=checkpoint, progress="bar"
+                texts, labels, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar"
             )
         else:
             X, Y = datasets.read(data)
-            trained = model.fit(X, Y, executor=on, checkpoint=checkpoint, progress="bar")
+            trained = model.fit(X, Y, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar")
     except KeyboardInterrupt:
         way = (
             "run the same command again to go on" if checkpoint else "with --checkpoint DIRECTORY a run can be resumed"

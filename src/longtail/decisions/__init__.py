@@ -1,6 +1,17 @@
 """Which labels, if rare ones count? Rankings that serve a measure, from calibrated probabilities."""
 
+from longtail.decisions.proposals import Proposals, Threshold, check_utility, choose
 from longtail.decisions.ranking import candidates_for, rank
 from longtail.decisions.utilities import UTILITIES, Utility, parse_utility
 
-__all__ = ["UTILITIES", "Utility", "candidates_for", "parse_utility", "rank"]
+__all__ = [
+    "UTILITIES",
+    "Proposals",
+    "Threshold",
+    "Utility",
+    "candidates_for",
+    "check_utility",
+    "choose",
+    "parse_utility",
+    "rank",
+]

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from longtail import _core
 from longtail._topk import TopK
 from longtail.calibration import Calibration
+from longtail.decisions.lookup import values_of
 from longtail.decisions.utilities import Utility, parse_utility
 
 # Labels per row that are ranked anew. Below the first hundred scores hardly any label is likely enough to come back.
@@ -133,15 +134,7 @@ def _within(
 
 
 def _sum_of_proba(chosen: TopK, proba: TopK) -> float:
-    """Add the probabilities of the chosen labels, found by sorting each row's candidates by label."""
-    n_rows = proba.label_ids.shape[0]
-    order = np.argsort(proba.label_ids, axis=1, kind="stable")
-    n_labels = int(proba.label_ids.max(initial=0)) + 2
-    first_keys = np.arange(n_rows, dtype=np.int64)[:, None] * n_labels
-    keys = (first_keys + 1 + np.take_along_axis(proba.label_ids, order, axis=1)).ravel()
-    asked = (first_keys + 1 + chosen.label_ids)[chosen.label_ids >= 0]
-    values = np.take_along_axis(proba.scores, order, axis=1).ravel()
-    return float(values[np.searchsorted(keys, asked)].sum(dtype=np.float64))
+    return float(values_of(chosen.label_ids, proba).sum(dtype=np.float64))
 
 
 def _affine(

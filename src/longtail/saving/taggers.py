@@ -33,7 +33,7 @@ def take_tagger_apart(tagger: Tagger) -> Parts:
             "blocked": sorted(tagger._blocked()),
             "example_texts_": state.example_texts,
         },
-        models={"estimator": state.estimator, "vectorizer": state.vectorizer, "calibration_": state.calibration},
+        models={"estimator": state.estimator, "vectorizer": state.vectorizer},
     )
 
 
@@ -57,11 +57,12 @@ def put_tagger_together(cls: type[Tagger], parts: Parts) -> Tagger:
     check_distinct("label_names_", label_names)
     if vectorizer is not None:
         check_length("the vocabulary", range(vectorizer.n_features_), estimator.n_features_in_)
-    if calibration is not None:
+    if calibration is not None:  # taggers of the first 0.2 builds kept it beside the estimator
         check_length("map_of_label_", calibration.map_of_label_, estimator.n_labels_)
+        estimator._calibrate_with(calibration)
     tagger = cls(blocked=parts.names["blocked"])
     metrics = {name: float(value) for name, value in parts.fitted["metrics_"].items()}
-    tagger._put(TaggerState(estimator, vectorizer, label_names, parts.names["example_texts_"], calibration, metrics))
+    tagger._put(TaggerState(estimator, vectorizer, label_names, parts.names["example_texts_"], metrics))
     return tagger
 
 

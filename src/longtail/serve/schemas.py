@@ -12,7 +12,12 @@ MAX_SEARCH_LABELS = 100
 
 LabelName = Annotated[str, Field(max_length=MAX_LABEL_CHARS)]
 LabelNames = Annotated[list[LabelName], Field(max_length=MAX_FILTER_LABELS)]
+# As longtail.decisions.parse_utility reads them; the power is checked there.
+UTILITY = r"^(score|balanced|precision|psp|macro-f1|coverage|macro-f1-by-row|power:[0-9]{1,2}(\.[0-9]{1,6})?)$"
 Threshold = Annotated[float, Field(allow_inf_nan=False)] | Literal["auto"]
+
+
+_ARGUMENTS = ("top_k", "threshold", "include", "exclude", "utility", "max_loss")
 
 
 class Request(BaseModel):
@@ -30,10 +35,21 @@ class _Choice(Request):
     )
     include: LabelNames | None = Field(None, description="Rank only these labels.")
     exclude: LabelNames | None = Field(None, description="Leave these labels out.")
+    utility: Annotated[str, Field(pattern=UTILITY)] | None = Field(
+        None,
+        description='What the ranking is to be good for: "precision" puts the most probable labels first, "psp" '
+        'favours rare labels, "power:ALPHA" lies between ("power:0" is "precision", "power:1" is "psp"); "macro-f1" '
+        'and "coverage" choose for all texts of a request together. Any but "score" needs a calibrated model. '
+        'Default: "balanced" for calibrated models, otherwise "score".',
+        examples=["power:0.5"],
+    )
+    max_loss: Annotated[float, Field(ge=0, le=100)] | None = Field(
+        None, description="At most so many points of expected precision at top_k are given up for the utility."
+    )
 
     def filters(self) -> dict[str, Any]:
         """The arguments of Tagger.tag besides the texts."""
-        return {name: getattr(self, name) for name in ("top_k", "threshold", "include", "exclude")}
+        return {name: getattr(self, name) for name in _ARGUMENTS}
 
 
 class TagRequest(_Choice):

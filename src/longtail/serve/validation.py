@@ -12,6 +12,7 @@ _TEXTS = {
     "extra_forbidden": "is not a known field",
     "string_type": "must be a string",
     "string_too_long": "must have at most {max_length:,} characters",
+    "string_pattern_mismatch": "must match {pattern}",
     "string_unicode": "must be valid Unicode",
     "int_type": "must be an integer",
     "int_parsing": "must be an integer",

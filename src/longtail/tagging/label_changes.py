@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from longtail._base import XMCClassifier
 from longtail._progress import Progress
 from longtail._words import counted
-from longtail.calibration import Calibration
 from longtail.tagging.label_names import indicator
 from longtail.tagging.state import TaggerState
 
@@ -38,12 +36,10 @@ def with_new_labels(state: TaggerState, inputs: Any, labels: list[list[str]], pr
         )
     grown: Any = copy.copy(estimator)
     grown.add_labels(state.rows(inputs), Y, progress=progress)
-    places = np.append(np.arange(estimator.n_labels_), np.full(len(names), -1))
     return replace(
         state,
         estimator=grown,
         label_names=[*state.label_names, *names],
-        calibration=_moved(state.calibration, places, grown),
         metrics={},
     )
 
@@ -64,7 +60,6 @@ def without_labels(state: TaggerState, names: Iterable[str]) -> TaggerState:
         state,
         estimator=smaller,
         label_names=[state.label_names[place] for place in places.tolist()],
-        calibration=_moved(state.calibration, places, smaller),
         metrics={},
     )
 
@@ -83,7 +78,3 @@ def with_renamed_labels(state: TaggerState, names: Mapping[str, str]) -> TaggerS
         twice = next(name for name in names.values() if renamed.count(name) > 1)
         raise ValueError(f"Tagger: rename_labels: {twice!r} would name two labels; labels cannot be merged by renaming")
     return replace(state, label_names=renamed)
-
-
-def _moved(calibration: Calibration | None, places: Any, estimator: XMCClassifier) -> Calibration | None:
-    return None if calibration is None else calibration.for_labels(places, estimator.label_counts_)

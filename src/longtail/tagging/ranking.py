@@ -1,4 +1,4 @@
-"""Rank the labels that may be given to texts, and name them."""
+"""Rank the labels that may be given to texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from longtail._base import XMCClassifier
 from longtail._matrices import Matrix
-from longtail._topk import Tag, TopK
+from longtail._topk import TopK
 from longtail.tagging.state import TaggerState
 
 # Rankings are made for as many rows at a time as keep them within this many entries.
@@ -68,25 +68,3 @@ def _fill(
     n_wanted = min(top_k, int(allowed.sum()))
     is_whole: NDArray[np.bool_] = (may.sum(axis=1) >= n_wanted) | (label_ids[:, -1] < 0) | (depth >= len(allowed))
     return rows[~is_whole]
-
-
-def name_tags(
-    names: list[str],
-    label_ids: NDArray[np.int32],
-    scores: NDArray[np.float32],
-    proba: NDArray[np.float32] | None,
-    given: NDArray[np.bool_],
-    top_k: int,
-) -> list[list[Tag]]:
-    """Name the labels that are given, at most top_k per row: by probability if there is one, else by score."""
-    tags: list[list[Tag]] = [[] for _ in range(len(label_ids))]
-    row_ids, columns = np.nonzero(given)
-    if proba is not None:  # equal probabilities keep the order of their scores
-        order = np.lexsort((columns, -proba[row_ids, columns], row_ids))
-        row_ids, columns = row_ids[order], columns[order]
-    chances: Iterable[float | None] = [None] * len(row_ids) if proba is None else proba[row_ids, columns].tolist()
-    picked = label_ids[row_ids, columns].tolist(), scores[row_ids, columns].tolist()
-    for row_id, label_id, score, chance in zip(row_ids.tolist(), *picked, chances, strict=True):
-        if len(tags[row_id]) < top_k:
-            tags[row_id].append(Tag(names[label_id], score, chance))
-    return tags

@@ -25,8 +25,13 @@ class TaggerState:
     vectorizer: TextVectorizer | None
     label_names: list[str]
     example_texts: list[str] = field(default_factory=list)
-    calibration: Calibration | None = None
     metrics: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What turns scores into probabilities: a part of the estimator."""
+        found: Calibration | None = self.estimator.calibration_
+        return found
 
     @cached_property
     def label_ids(self) -> dict[str, int]:

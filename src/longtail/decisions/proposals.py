@@ -1,0 +1,101 @@
+"""Choose the labels that users are shown: by threshold, utility and number, with scores and probabilities."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail._topk import TopK
+from longtail.calibration import Calibration
+from longtail.decisions.lookup import values_of
+from longtail.decisions.ranking import rank
+from longtail.decisions.utilities import parse_utility
+
+Threshold = float | Literal["auto"] | None
+
+
+class Proposals(NamedTuple):
+    """The chosen labels of each row, best first, padded with -1; probabilities only of calibrated models."""
+
+    label_ids: NDArray[np.int32]
+    scores: NDArray[np.float32]
+    proba: NDArray[np.float32] | None
+
+
+def check_utility(owner: str, utility: str | None, calibration: Calibration | None) -> str:
+    """Return the utility to rank for; raise unless it is a known one that the model can serve."""
+    if utility is None:
+        return "score" if calibration is None else "balanced"
+    parse_utility(utility)
+    if calibration is None and utility != "score":
+        raise ValueError(
+            f"{owner}: utility must be None or 'score' for a model that is not calibrated, got {utility!r}; "
+            "fit with calibrate=True or call calibrate on held-out data first"
+        )
+    return utility
+
+
+def choose(
+    owner: str,
+    top: TopK,
+    calibration: Calibration | None,
+    top_k: int,
+    *,
+    threshold: Threshold = None,
+    utility: str | None = None,
+    max_loss: float | None = None,
+    n_threads: int = 1,
+) -> Proposals:
+    """Choose at most `top_k` labels per row from candidates that are ranked by score.
+
+    Parameters
+    ----------
+    owner : str
+        Who complains about arguments.
+    top : TopK
+        The candidates of each row; see `candidates_for`.
+    calibration : Calibration or None
+        Of the model that ranked them.
+    top_k : int
+    threshold : None, float or "auto", default None
+        Only labels whose probability reaches it (whose score, without a calibration); "auto" takes the thresholds of
+        the calibration.
+    utility, max_loss
+        As for `rank`. By default "balanced" with a calibration and "score" without.
+    """
+    utility = check_utility(owner, utility, calibration)
+    if calibration is None:
+        if threshold == "auto":
+            raise ValueError(
+                f"{owner}: threshold='auto' needs a calibrated model; fit with calibrate=True or call calibrate on "
+                "held-out data first"
+            )
+        if max_loss is not None:
+            raise ValueError(f"{owner}: max_loss must be None for a model that is not calibrated, got {max_loss!r}")
+        ranked = _by_score(top, top_k) if threshold is None else _by_score(_only(top, top.scores >= threshold), top_k)
+        return Proposals(*ranked, None)
+    proba = calibration.proba(*top, n_threads=n_threads)
+    if threshold is not None:
+        reached = calibration.decide_by_proba(top.label_ids, proba) if threshold == "auto" else proba >= threshold
+        top = _only(top, reached)
+    if utility == "score":
+        label_ids = _by_score(top, top_k).label_ids
+    else:
+        label_ids = rank(top, calibration, utility, top_k, max_loss=max_loss, n_threads=n_threads).label_ids
+    return Proposals(label_ids, values_of(label_ids, top), values_of(label_ids, TopK(top.label_ids, proba)))
+
+
+def _only(top: TopK, kept: NDArray[np.bool_]) -> TopK:
+    return TopK(np.where(kept, top.label_ids, np.int32(-1)), top.scores)
+
+
+def _by_score(top: TopK, top_k: int) -> TopK:
+    """Move what is left of each row to the front, in its order."""
+    is_label = top.label_ids >= 0
+    if is_label.all():
+        return TopK(top.label_ids[:, :top_k], top.scores[:, :top_k])
+    order = np.argsort(~is_label, axis=1, kind="stable")[:, :top_k]
+    label_ids = np.take_along_axis(top.label_ids, order, axis=1)
+    return TopK(label_ids, np.where(label_ids >= 0, np.take_along_axis(top.scores, order, axis=1), np.float32(0)))
