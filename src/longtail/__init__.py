@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from longtail.feedback import Feedback, FeedbackStore
     from longtail.gbdt import GBDTSparse
     from longtail.label_tree import LabelTree
-    from longtail.saving import describe, load, save
+    from longtail.saving import DamagedFileError, describe, load, save
     from longtail.scorers import scorers
     from longtail.tagging import Explanation, Tag, Tagger, TextVectorizer
     from longtail.tuning import tune
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Blend": "longtail.blend",
     "Calibration": "longtail.calibration",
+    "DamagedFileError": "longtail.saving",
     "DiSMEC": "longtail.dismec",
     "Explanation": "longtail.tagging",
     "Feedback": "longtail.feedback",
@@ -68,6 +69,7 @@ __all__ = [
     "MLCSSP",
     "Blend",
     "Calibration",
+    "DamagedFileError",
     "DiSMEC",
     "Explanation",
     "FastXML",

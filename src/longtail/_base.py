@@ -370,6 +370,8 @@ class XMCClassifier(Estimator):
         """Return the fitted model, or raise NotFittedError. Read once per call, so that a refit cannot mix two."""
         self._check_fitted()
         fitted: Fitted[Any] = self.__dict__["_fitted"]
+        if fitted.facts.verification is not None:
+            fitted.facts.verification.check()
         return fitted
 
     def _fit_whole(

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Generic, NamedTuple, Self, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._array_files import ArraySpec
+from longtail._array_files import ArraySpec, Verification
 from longtail._declared import annotations_of
 from longtail._matrices import YKind
 from longtail._rules import Bool, Choice, Instance, Int, Nothing, Rule
@@ -123,6 +123,7 @@ class Facts(State):
     feature_names_in: NDArray[Any] | None = None  # only when X had names
     # What turns scores into probabilities; a part of the model, because it holds for these weights only.
     calibration: Annotated[Any, Instance("Calibration"), Nothing()] = None
+    verification: Verification | None = None  # of the files behind the arrays; goes with copies of them
 
     def with_labels(self, places: NDArray[np.int64], label_counts: NDArray[np.int64]) -> Facts:
         """Return the facts of a model with other labels; `places` are their ids in this one, -1 for new labels."""

@@ -293,11 +293,11 @@ def test_an_ipv6_client_counts_by_its_network(host, network):
     assert client_network(host) == network
 
 
-def test_verify_refuses_a_damaged_model(model, tmp_path):
+def test_a_service_refuses_a_damaged_model(model, tmp_path):
     lt.save(learnt_tagger(), tmp_path / "m.model")
     weights = max((tmp_path / "m.model").rglob("*weights*"), key=lambda path: path.stat().st_size)
     content = bytearray(weights.read_bytes())
     content[-1] ^= 0x80  # the sign of a weight
     weights.write_bytes(content)
     with pytest.raises(AssertionError, match="did not start"):
-        Service(tmp_path / "m.model", "--verify")
+        Service(tmp_path / "m.model")

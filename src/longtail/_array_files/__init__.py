@@ -6,11 +6,14 @@ Models, checkpoints and CSR directories are all of this kind; docs/format.md has
 from longtail._array_files.publish import staged
 from longtail._array_files.reader import ArrayDirectory, read_arrays, read_directory
 from longtail._array_files.specs import ArraySpec
+from longtail._array_files.verification import DamagedFileError, Verification
 from longtail._array_files.writer import write_arrays, write_folder
 
 __all__ = [
     "ArrayDirectory",
     "ArraySpec",
+    "DamagedFileError",
+    "Verification",
     "read_arrays",
     "read_directory",
     "staged",

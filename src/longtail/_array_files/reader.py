@@ -1,6 +1,5 @@
 """Read a directory of arrays: every claim is checked before it is used, values are mapped and not copied."""
 
-import hashlib
 import math
 import os
 import re
@@ -20,6 +19,7 @@ from longtail._array_files.mapping import map_file
 from longtail._array_files.npy import HEADER_MAX_BYTES, read_header
 from longtail._array_files.publish import backup_of
 from longtail._array_files.specs import DTYPES, MAX_NDIM, ArraySpec, check_name, shown
+from longtail._array_files.verification import AT_ONCE_BYTES, Verification, check_sha256
 from longtail._array_files.writer import check_file_names
 
 Result = TypeVar("Result")
@@ -152,8 +152,13 @@ class ArrayDirectory:
                 raise ValueError(f"{self.path / file_name}: must be at most {max_bytes} bytes, got {size_bytes}")
             return file.read(max_bytes)
 
-    def read(self, specs: Mapping[str, ArraySpec] | None, *, verify: bool = False) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays that ``specs`` names, mapped; see `read_arrays`."""
+    def read(
+        self, specs: Mapping[str, ArraySpec] | None, *, verify: bool | Verification = False
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays that ``specs`` names, mapped; see `read_arrays`.
+
+        With a Verification, the checksums of large files are left to it.
+        """
         if specs is None:
             specs = {name: ArraySpec(claim.dtype, shape=claim.shape) for name, claim in self.claims.items()}
         for name in specs.keys() - self.claims.keys():
@@ -164,15 +169,21 @@ class ArrayDirectory:
             spec.check_form(f"{self.path / name}.npy", self.claims[name].dtype, self.claims[name].shape)
         owners: dict[tuple[int, int], str] = {}
         # All forms first, then values and checksums: what can be refused cheaply is refused before reading.
-        arrays = {name: self._map(name, self.claims[name], owners) for name in specs}
+        files = {name: self._map(name, self.claims[name], owners) for name in specs}
+        arrays: dict[str, npt.NDArray[Any]] = {}
         for name, spec in specs.items():
-            owner = f"{self.path / name}.npy"
-            if verify:
-                self._check_sha256(name)
+            owner, claim, (content, offset) = f"{self.path / name}.npy", self.claims[name], files[name]
+            if isinstance(verify, Verification) and len(content) > AT_ONCE_BYTES:
+                verify.add(owner, content, claim.sha256)
+            elif verify:
+                check_sha256(owner, content, claim.sha256)
+            # Unlike ndarray(buffer=...), frombuffer keeps the view read-only: nobody can make the array writeable.
+            arrays[name] = np.frombuffer(content, np.uint8)[offset:].view(claim.dtype).reshape(claim.shape)
             spec.check_values(owner, arrays[name])
         return arrays
 
-    def _map(self, name: str, claim: Claim, owners: dict[tuple[int, int], str]) -> npt.NDArray[Any]:
+    def _map(self, name: str, claim: Claim, owners: dict[tuple[int, int], str]) -> tuple[memoryview, int]:
+        """Map the file of an array; also return where its values begin."""
         owner = f"{self.path / name}.npy"
         with os.fdopen(self._open(f"{name}.npy"), "rb") as file:
             status = os.fstat(file.fileno())
@@ -192,15 +203,7 @@ class ArrayDirectory:
             content = map_file(file, status.st_size)
         if len(content) != status.st_size:
             raise ValueError(f"{owner}: was cut short while it was read")
-        # Unlike ndarray(buffer=...), frombuffer keeps the read-only view: nobody can make the array writeable again.
-        return np.frombuffer(content, np.uint8)[offset:].view(dtype).reshape(shape)
-
-    def _check_sha256(self, name: str) -> None:
-        with os.fdopen(self._open(f"{name}.npy"), "rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        expected = self.claims[name].sha256
-        if found != expected:
-            raise ValueError(f"{self.path / name}.npy: has changed: SHA-256 must be {expected}, got {found}")
+        return content, offset
 
     def _open(self, name: str, *, is_folder: bool = False) -> int:
         """Open one entry, which must be a plain file or directory: no link, device or pipe."""

@@ -25,6 +25,7 @@ from longtail.cli import options
 @click.option("--floor", type=float, help="The precision to keep, for --measure precision.")
 @options.reading_options
 @options.n_jobs_option
+@options.verify_option
 @options.json_option
 def calibrate(
     model: Path,
@@ -33,6 +34,7 @@ def calibrate(
     floor: float | None,
     reading: dict[str, Any],
     n_jobs: int | None,
+    verify: bool,
     as_json: bool,
 ) -> None:
     """Learn from held-out DATA what the scores of MODEL mean, and save that with it.
@@ -49,7 +51,7 @@ def calibrate(
         raise click.UsageError("--floor is needed with --measure precision, and only then")
     import longtail
 
-    loaded = options.load_model(model, n_jobs)
+    loaded = options.load_model(model, n_jobs, verify=verify)
     inputs, labels = options.read_inputs(data, loaded, reading)
     loaded.calibrate(
         inputs,

@@ -20,6 +20,7 @@ from longtail.cli import options
 @options.utility_options
 @options.reading_options
 @options.n_jobs_option
+@options.verify_option
 @options.json_option
 def evaluate(
     model: Path,
@@ -29,6 +30,7 @@ def evaluate(
     ranking: dict[str, Any],
     reading: dict[str, Any],
     n_jobs: int | None,
+    verify: bool,
     as_json: bool,
 ) -> None:
     """Measure a model on labelled DATA: precision, nDCG, recall, coverage, plain and propensity-scored.
@@ -40,7 +42,7 @@ def evaluate(
     from longtail import metrics
     from longtail import propensity as propensities
 
-    loaded = options.load_model(model, n_jobs)
+    loaded = options.load_model(model, n_jobs, verify=verify)
     options.check_ranking(model, loaded, ranking)
     inputs, labels = options.read_inputs(data, loaded, reading)
     Y, n_unknown = loaded.encode(labels)

@@ -28,8 +28,9 @@ _STRENGTHS: tuple[tuple[float, dict[str, bool]], ...] = (
 @click.argument("text")
 @click.option("--label", help="The label to explain; default: the best one.")
 @options.n_jobs_option
+@options.verify_option
 @options.json_option
-def explain(model: Path, text: str, label: str | None, n_jobs: int | None, as_json: bool) -> None:
+def explain(model: Path, text: str, label: str | None, n_jobs: int | None, verify: bool, as_json: bool) -> None:
     """Show which words of TEXT speak for a label and which against it.
 
     On a terminal words for it are green, words against it red, those that matter most underlined.
@@ -38,7 +39,7 @@ def explain(model: Path, text: str, label: str | None, n_jobs: int | None, as_js
     Example:
       longtail explain tags.model "a small web server for static files" --label web::server
     """
-    tagger = options.load_tagger(model, n_jobs)
+    tagger = options.load_tagger(model, n_jobs, verify=verify)
     if label is None:
         best = tagger.tag([text], top_k=1)[0]
         if not best:

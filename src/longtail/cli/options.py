@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 data_argument = click.argument("data", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 model_argument = click.argument("model", type=click.Path(exists=True, file_okay=False, path_type=Path))
 n_jobs_option = click.option("--n-jobs", type=int, default=None, help="Threads; default: all this process may use.")
+verify_option = click.option(
+    "--verify/--no-verify", default=True, show_default=True, help="Compare the model's checksums first: 1 s per GB."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 top_k_option = click.option("--top-k", type=click.IntRange(1, 1_000_000), default=5, show_default=True)
 
@@ -200,9 +203,9 @@ def make_vectorizer(pairs: tuple[str, ...]) -> TextVectorizer:
     return made
 
 
-def load_tagger(path: Path, n_jobs: int | None) -> Tagger:
+def load_tagger(path: Path, n_jobs: int | None, *, verify: bool = True) -> Tagger:
     """Load a model that takes texts."""
-    model = load_model(path, n_jobs)
+    model = load_model(path, n_jobs, verify=verify)
     if not model.takes_texts:
         raise ValueError(f"{path} ranks vectors, not texts; train on .jsonl, .csv or .tsv to get a model for texts")
     return cast("Tagger", model)
@@ -236,8 +239,8 @@ def shortened(text: str, n_chars: int) -> str:
     return line if len(line) <= n_chars else line[: n_chars - 1] + "…"
 
 
-def load_model(path: Path, n_jobs: int | None) -> Model:
+def load_model(path: Path, n_jobs: int | None, *, verify: bool = True) -> Model:
     """Load a saved model and set how many threads it may use here."""
     import longtail
 
-    return longtail.load(path).with_threads(n_jobs)
+    return longtail.load(path, verify=verify).with_threads(n_jobs)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @options.reading_options
 @options.on_option
 @options.n_jobs_option
+@options.verify_option
 @options.overwrite_option
 @options.json_option
 def predict(
@@ -43,6 +44,7 @@ def predict(
     reading: dict[str, Any],
     on: str | None,
     n_jobs: int | None,
+    verify: bool,
     overwrite: bool,
     as_json: bool,
 ) -> None:
@@ -57,7 +59,7 @@ def predict(
     Example:
       longtail predict eurlex.model eurlex_test.txt.gz --top-k 3
     """
-    loaded = options.load_model(model, n_jobs)
+    loaded = options.load_model(model, n_jobs, verify=verify)
     if output is not None and output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
     options.check_ranking(model, loaded, ranking)

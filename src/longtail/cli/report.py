@@ -33,6 +33,7 @@ from longtail.cli import options
 @options.top_k_option
 @options.reading_options
 @options.n_jobs_option
+@options.verify_option
 @options.overwrite_option
 def report(
     model: Path,
@@ -43,6 +44,7 @@ def report(
     top_k: int,
     reading: dict[str, Any],
     n_jobs: int | None,
+    verify: bool,
     overwrite: bool,
 ) -> None:
     """Measure MODEL on labelled DATA and write a report: one HTML file with plots, for screen and paper.
@@ -61,7 +63,7 @@ def report(
         ) from None
 
     begin = time.perf_counter()
-    loaded = options.load_model(model, n_jobs)
+    loaded = options.load_model(model, n_jobs, verify=verify)
     load_seconds = time.perf_counter() - begin
     rows, labels = options.read_inputs(data, loaded, reading)
     findings = reports.examine(

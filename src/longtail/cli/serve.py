@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longtail.cli import options
+
 if TYPE_CHECKING:
     from longtail.serve import Limits, ModelSettings
 
@@ -44,7 +46,7 @@ _KEY_VARIABLE = "LONGTAIL_API_KEY"
 @click.option("--stop-timeout-seconds", type=float, default=10, show_default=True, help="Time to finish requests.")
 @click.option("--feedback", is_flag=True, help="Take corrections; they are stored in a file beside the model.")
 @click.option("--queue", type=click.Path(exists=True, path_type=Path), help="Texts to be looked at: a file or folder.")
-@click.option("--verify", is_flag=True, help="Compare every checksum of the model when it is loaded.")
+@options.verify_option
 def serve(
     models: tuple[str, ...],
     config: Path | None,

@@ -25,6 +25,7 @@ _TITLE_CHARS = 72
 @click.option("--exclude", multiple=True, metavar="LABEL", help="Leave this label out; may be repeated.")
 @options.utility_options
 @options.n_jobs_option
+@options.verify_option
 @options.json_option
 def tag(
     model: Path,
@@ -35,6 +36,7 @@ def tag(
     exclude: tuple[str, ...],
     ranking: dict[str, Any],
     n_jobs: int | None,
+    verify: bool,
     as_json: bool,
 ) -> None:
     """Propose labels for TEXTS; without any, for every line that comes in.
@@ -47,7 +49,7 @@ def tag(
       longtail tag tags.model --threshold auto --json < texts.txt
       longtail tag tags.model "a small web server" --utility psp
     """
-    tagger = options.load_tagger(model, n_jobs)
+    tagger = options.load_tagger(model, n_jobs, verify=verify)
     if threshold == "auto" and tagger.calibration_ is None:
         raise ValueError(f"{model} is not calibrated: run longtail calibrate {model} HELD_OUT_DATA first")
     options.check_ranking(model, tagger, ranking)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ def take_apart(model: XMCClassifier) -> Parts:
     """Collect parameters and fitted state."""
     fitted = model._whole()
     facts = fitted.facts
+    if facts.verification is not None:
+        facts.verification.wait()  # damaged arrays must not get new checksums
     y_dtype = _y_dtype_name(type(model).__name__, facts)
     arrays, scalars, models = ({name: fitted.public[name] for name in names} for names in declared_by(type(model)))
     parts = Parts(parameters=_plain_params(model), fitted=scalars | {"y_dtype_": y_dtype}, arrays=arrays, models=models)
@@ -80,7 +83,7 @@ def put_together(cls: type[XMCClassifier], parts: Parts) -> XMCClassifier:
     if "feature_names_in_" in parts.names:
         check_length("feature_names_in_", parts.names["feature_names_in_"], values["n_features_in_"])
         values["feature_names_in_"] = np.array(parts.names["feature_names_in_"], dtype=object)
-    facts = Facts.build(values)
+    facts = replace(Facts.build(values), verification=parts.verification)
     check_length("label_counts_", facts.label_counts, facts.n_labels)
     if facts.label_counts.max(initial=0) > facts.n_rows:
         raise ValueError(f"label_counts_: a label cannot be on more than the {facts.n_rows} rows of training")

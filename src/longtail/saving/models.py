@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import longtail
-from longtail._array_files import ArrayDirectory, read_directory, staged, write_folder
+from longtail._array_files import ArrayDirectory, DamagedFileError, Verification, read_directory, staged, write_folder
 from longtail._array_files.specs import check_name, shown
 from longtail._base import XMCClassifier
 from longtail._rules import check_value
@@ -57,32 +57,47 @@ def save(model: Model, path: str | os.PathLike[str], *, overwrite: bool = False)
     name_of(model)
     with staged(path, overwrite=overwrite) as folder:
         _write(model, folder)
-        load(folder)  # nothing is put in place that could not be loaded
+        load(folder, verify=False)  # nothing is put in place that could not be loaded
 
 
-def load(path: str | os.PathLike[str], *, verify: bool = False) -> Model:
+def load(path: str | os.PathLike[str], *, verify: bool | Literal["background"] = "background") -> Model:
     """Load a model that `save` wrote.
 
-    Arrays are mapped, not read: loading takes milliseconds, and several processes share the memory. Every claim of
-    the directory is checked before it is used; nothing in it can run code.
+    Arrays are mapped, not copied, and several processes share the memory. Every claim of the directory is checked
+    before it is used; nothing in it can run code.
 
     Parameters
     ----------
     path : path
         The directory of the model.
-    verify : bool, default False
-        Also read every byte and compare checksums.
+    verify : bool or "background", default "background"
+        Compare checksums, which takes about a second per GB. "background" compares files of up to 4 MiB at once and
+        leaves larger ones to a thread: once it finds damage, it gives a warning, and every use of the model raises
+        `DamagedFileError`. Python does not exit before the thread is done while the model exists. True compares all
+        files before it returns, False none.
 
     Raises
     ------
     FileNotFoundError
         If there is no such directory.
+    DamagedFileError
+        If a checksum differs.
     ValueError
-        If anything in it is not what it must be.
+        If anything in it is not what it must be; DamagedFileError is one.
     """
-    model = read_directory(path, lambda directory: _read(directory, verify=verify, depth=0))
+    if verify not in (True, False, "background"):
+        raise ValueError(f"load: verify must be True, False or 'background', got {verify!r}")
+    model = read_directory(path, lambda directory: _load(directory, verify))
     if not isinstance(model, Model):
         raise ValueError(f"{path}: holds a {type(model).__name__}, which is a part of a model, not one itself")
+    return model
+
+
+def _load(directory: ArrayDirectory, verify: bool | Literal["background"]) -> Any:
+    verification = Verification() if verify == "background" else None
+    model = _read(directory, verify=bool(verify) if verification is None else verification, depth=0)
+    if verification is not None:
+        verification.start()
     return model
 
 
@@ -138,20 +153,23 @@ def _write(model: Any, folder: Path) -> None:
         _write(inner, folder / key)
 
 
-def _read(directory: ArrayDirectory, *, verify: bool, depth: int) -> Any:
+def _read(directory: ArrayDirectory, *, verify: bool | Verification, depth: int) -> Any:
     manifest = _check_manifest(directory, depth)
     owner = str(directory.path)
     try:
         expected = manifest.storage.expect(manifest.cls, manifest.owner, manifest.fitted)
         expected.check_members(manifest.owner, manifest.names, manifest.models)
         parts = Parts(manifest.parameters, manifest.fitted, directory.read(expected.arrays, verify=verify))
+        parts.verification = verify if isinstance(verify, Verification) else None
         for name, claim in manifest.names.items():
-            parts.names[name] = read_names(directory, name, claim, verify=verify)
+            parts.names[name] = read_names(directory, name, claim, verify=bool(verify))
         for name in manifest.models:
             with directory.folder(name) as inner:
                 parts.models[name] = _read(inner, verify=verify, depth=depth + 1)
             check_value(owner, name, parts.models[name], expected.models[name])
         return manifest.storage.put_together(manifest.cls, parts)
+    except DamagedFileError:
+        raise
     except (TypeError, ValueError) as error:
         message = str(error)
         message = message if owner in message else f"{owner}: {message}"

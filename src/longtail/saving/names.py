@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from longtail._array_files import ArrayDirectory
 from longtail._array_files.specs import check_name, shown
+from longtail._array_files.verification import check_sha256
 
 MAX_BYTES = 1 << 30
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -73,8 +74,8 @@ def read_names(directory: ArrayDirectory, attribute: str, claim: NamesClaim, *, 
     data = directory.read_bytes(f"{attribute}.jsonl", max_bytes=min(MAX_BYTES, claim.size_bytes))
     if len(data) != claim.size_bytes:
         raise ValueError(f"{owner}: was cut short: must have {claim.size_bytes} bytes, got {len(data)}")
-    if verify and hashlib.sha256(data).hexdigest() != claim.sha256:
-        raise ValueError(f"{owner}: has changed: SHA-256 must be {claim.sha256}")
+    if verify:
+        check_sha256(owner, data, claim.sha256)
     n_lines = data.count(b"\n")
     if n_lines != claim.n_names or (data and not data.endswith(b"\n")):
         raise ValueError(f"{owner}: must have {claim.n_names} lines, got {n_lines}")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
-from longtail._array_files import ArraySpec
+from longtail._array_files import ArraySpec, Verification
 from longtail._array_files.specs import shown
 from longtail._rules import Nothing, Rule
 
@@ -22,6 +22,7 @@ class Parts:
     arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     names: dict[str, list[str]] = field(default_factory=dict)
     models: dict[str, Any] = field(default_factory=dict)
+    verification: Verification | None = None  # of the directory that they come from
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def create_app(
     api_key: str | None = None,
     allowed_hosts: Iterable[str] | None = None,
     board: Board | None = None,
-    verify: bool = False,
+    verify: bool = True,
     feedback: bool = False,
     queue: str | PathLike[str] | None = None,
 ) -> FastAPI:
@@ -73,8 +73,8 @@ def create_app(
         Accepted values of the Host header; default: any.
     board : Board, optional
         Counters that several worker processes share.
-    verify : bool, default False
-        Compare every checksum of the model whenever it is loaded.
+    verify : bool, default True
+        Compare the checksums of the model whenever it is loaded, before it answers: about a second per GB.
     feedback : bool, default False
         Take corrections at POST /api/feedback and store them in a file beside the model; needs a model with a path.
     queue : path, optional

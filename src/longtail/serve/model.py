@@ -38,7 +38,7 @@ class ServedModel:
     same files share them.
     """
 
-    def __init__(self, source: Path | Tagger, *, verify: bool = False) -> None:
+    def __init__(self, source: Path | Tagger, *, verify: bool = True) -> None:
         self._verify = verify
         self.path = source if isinstance(source, Path) else None
         self.last_error: str | None = None

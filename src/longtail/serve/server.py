@@ -46,7 +46,7 @@ def serve(
     limits: Limits | None = None,
     api_key: str | None = None,
     allowed_hosts: Iterable[str] = (),
-    verify: bool = False,
+    verify: bool = True,
     on_ready: Callable[[str], None] = lambda url: None,
 ) -> int:
     """Serve one model or several until SIGTERM or Ctrl-C; SIGHUP reloads them. Return the exit code.

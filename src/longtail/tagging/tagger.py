@@ -484,6 +484,7 @@ class Tagger(Estimator):
         state = self._state
         if state is None:
             raise ValueError("Tagger: not fitted yet; call fit(texts, labels) first")
+        state.estimator._whole()  # raises if its files, or those of the tagger, were found damaged
         return state
 
     def _put(self, state: TaggerState) -> None:
