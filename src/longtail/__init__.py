@@ -10,7 +10,7 @@ from longtail._version import __version__
 if TYPE_CHECKING:
     from longtail import datasets, decisions, metrics, model_selection, propensity
     from longtail._topk import TopK
-    from longtail.baselines import CPLST, CS, LEML, MLCSSP, Popularity
+    from longtail.baselines import CPLST, CS, LEML, LPSR, LPSRNB, MLCSSP, Popularity
     from longtail.blend import Blend
     from longtail.calibration import Calibration
     from longtail.dismec import DiSMEC
@@ -42,6 +42,8 @@ _HOMES = {
     "CPLST": "longtail.baselines",
     "CS": "longtail.baselines",
     "MLCSSP": "longtail.baselines",
+    "LPSR": "longtail.baselines",
+    "LPSRNB": "longtail.baselines",
     "Popularity": "longtail.baselines",
     "RayExecutor": "longtail.execution",
     "Stopped": "longtail.execution",
@@ -66,6 +68,8 @@ __all__ = [
     "CPLST",
     "CS",
     "LEML",
+    "LPSR",
+    "LPSRNB",
     "MLCSSP",
     "Blend",
     "Calibration",

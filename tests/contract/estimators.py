@@ -18,5 +18,7 @@ ESTIMATORS: dict[str, Callable[[], XMCClassifier]] = {
     "CPLST": lambda: lt.CPLST(n_components=5, l2=0.1, n_jobs=1),
     "CS": lambda: lt.CS(n_components=30, l2=0.1, n_steps=6, n_jobs=1),
     "MLCSSP": lambda: lt.MLCSSP(n_components=5, l2=0.1, n_jobs=1),
+    "LPSR": lambda: lt.LPSR(max_leaf_size=30, n_jobs=1),
+    "LPSRNB": lambda: lt.LPSRNB(max_leaf_size=30, n_jobs=1),
     "Popularity": lambda: lt.Popularity(n_jobs=1),
 }

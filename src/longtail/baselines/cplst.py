@@ -57,7 +57,7 @@ class CPLST(EmbeddingBaseline):
 
     Parameters
     ----------
-    n_components : int, default 500
+    n_components : int, default 200
         The number of directions, M in the paper; all of them make plain ridge regression of every label.
     l2 : float, default 1.0
         Regularisation λ of the regression.
@@ -79,7 +79,7 @@ class CPLST(EmbeddingBaseline):
     array([[1]], dtype=int32)
     """
 
-    n_components: Annotated[int, Int(1), Between(20, 1000, log=True)] = 500
+    n_components: Annotated[int, Int(1), Between(20, 1000, log=True)] = 200
     l2: Annotated[float, Real(0, above=True), Between(0.01, 100.0, log=True)] = 1.0
 
     _learn: ClassVar = staticmethod(learn_cplst)

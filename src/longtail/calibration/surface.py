@@ -153,7 +153,8 @@ def _rising_newton(cells: _Cells, y: Floats, penalty: Floats, n_scores: int, n_c
         steps, loss = new, new_loss
         if is_done:
             break
-    return np.asarray(sums @ steps)
+    # Added up from left to right, not by `sums`: a step of zero must not fall by rounding.
+    return np.cumsum(steps.reshape(n_counts, n_scores), axis=1).reshape(-1)
 
 
 def _derivatives(cells: _Cells, y: Floats, nodes: Floats) -> tuple[Floats, Floats]:

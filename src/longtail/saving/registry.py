@@ -34,6 +34,8 @@ HOMES: dict[str, Home] = {
     "CPLST": Home("longtail.baselines", "estimator"),
     "CS": Home("longtail.baselines", "estimator"),
     "MLCSSP": Home("longtail.baselines", "estimator"),
+    "LPSR": Home("longtail.baselines", "estimator"),
+    "LPSRNB": Home("longtail.baselines", "estimator"),
     "Popularity": Home("longtail.baselines", "estimator"),
     "Tagger": Home("longtail.tagging", "tagger"),
     "TextVectorizer": Home("longtail.tagging", "part"),
