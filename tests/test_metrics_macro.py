@@ -14,7 +14,7 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from longtail.metrics import (
     balanced_accuracy_at_k,
     confidence_interval,
-    frequency_bins,
+    evaluate_tail,
     label_table,
     macro_f1_at_k,
     macro_precision_at_k,
@@ -65,17 +65,31 @@ def test_the_table_is_written_as_csv_and_json() -> None:
     assert json.loads(table.to_json())[1]["n_rows"] == int(Y[:, 1].sum())
 
 
-def test_bins_hold_labels_of_similar_frequency() -> None:
+def test_groups_hold_labels_of_similar_frequency() -> None:
     top, Y = some_ranking()
     counts = np.array([500, 400, 60, 50, 40, 30, 10, 9, 8, 3, 2, 1])
-    bins = frequency_bins(top, Y, counts, 3, edges=(1, 6, 100))
-    assert [(b.least, b.most) for b in bins] == [(1, 5), (6, 99), (100, 500)]
-    assert sum(b.n_labels for b in bins) == int(Y.any(axis=0).sum())
-    assert bins[2].f1 == pytest.approx(100 * label_table(top, Y, 3).f1[:2].mean())
+    found = evaluate_tail(top, Y, counts, 3, edges=(1, 6, 100), n_resamples=20)
+    assert [(group.least, group.most) for group in found.groups] == [(1, 5), (6, 99), (100, None)]
+    assert sum(group.n_labels for group in found.groups) == found.everything.n_labels == int(Y.any(axis=0).sum())
+    assert found.groups[2].measures["f1"].value == pytest.approx(100 * label_table(top, Y, 3).f1[:2].mean())
+    assert found.everything.measures["balanced_accuracy"].value == pytest.approx(balanced_accuracy_at_k(top, Y, 3))
+    hits = (Y * given(top, 12, 3)).any(axis=0)[Y.any(axis=0)]
+    assert found.everything.measures["coverage"].value == pytest.approx(100 * hits.mean())
+    assert json.loads(found.to_json())["groups"][2]["n_labels"] == 2
+    assert str(found).splitlines()[3].startswith("100+")
     with pytest.raises(ValueError, match="edges must be rising"):
-        frequency_bins(top, Y, counts, 3, edges=(5, 1))
+        evaluate_tail(top, Y, counts, 3, edges=(5, 1))
     with pytest.raises(ValueError, match="label_counts must have one number for each of 12 labels"):
-        frequency_bins(top, Y, counts[:3], 3)
+        evaluate_tail(top, Y, counts[:3], 3)
+
+
+def test_intervals_of_groups_are_those_of_a_plain_bootstrap() -> None:
+    top, Y = some_ranking()
+    found = evaluate_tail(top, Y, np.full(12, 7), 3, n_resamples=400).everything.measures["f1"]
+    rng = np.random.default_rng(1)
+    draws = [macro_f1_at_k(top[rows], Y[rows], 3) for rows in rng.integers(0, len(Y), (400, len(Y)))]
+    assert (found.high - found.low) / 2 == pytest.approx(1.96 * np.std(draws), rel=0.15)
+    assert found.low < found.value == macro_f1_at_k(top, Y, 3) < found.high
 
 
 def test_intervals_hold_the_value_and_narrow_with_rows() -> None:

@@ -80,6 +80,12 @@ def test_utilities_reach_the_commands(tmp_path: Path, data: Path) -> None:
     lines = longtail("predict", model, data, "--utility", "psp", "--max-loss", "0.5", "--json").stdout.splitlines()
     assert all("proba" in json.loads(line) for line in lines)
     assert json.loads(longtail("evaluate", model, data, "--utility", "psp", "--json").stdout)["P@1"] > 0
+    found = longtail("evaluate", model, data, "--tail", "--labels", tmp_path / "labels.csv", "--json").stdout
+    assert json.loads(found)["tail"]["all"]["n_labels"] == 3
+    assert (tmp_path / "labels.csv").read_text().startswith("label_id,label,n_rows,n_given,n_hits,precision")
+    again = longtail("evaluate", model, data, "--labels", tmp_path / "labels.csv", ok=False)
+    assert "--overwrite" in again.stderr
+    assert "balanced@5" in longtail("evaluate", model, data, "--tail").stdout
     refused = longtail("tag", model, "chess", "--utility", "fame", ok=False)
     assert "utility must be one of score, balanced" in refused.stderr
 
@@ -124,6 +130,7 @@ def test_tune_prints_parameters_and_how_to_use_them(data: Path, tmp_path: Path) 
     [
         (["tag", "MODEL", "x", "--threshold", "high"], "neither a number nor 'auto'"),
         (["tag", "MODEL", "x", "--utility", "psp"], "is not calibrated, which utilities need: train with --calibrate"),
+        (["evaluate", "MODEL", "DATA", "--labels", "x.txt"], "--labels must end in .csv or .json, got x.txt"),
         (["evaluate", "MODEL", "DATA", "--max-loss", "1"], "is not calibrated, which utilities need"),
         (["tag", "MODEL", "x", "--threshold", "auto"], "is not calibrated: run longtail calibrate"),
         (["tag", "MODEL", "x", "--include", "tiger"], "there is no label 'tiger'"),

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import longtail as lt
-from longtail.report import examine
+from longtail.report import examine, render
 from tests.cli.test_commands import longtail
 
 TEXTS = ["a web server", "a web browser", "a mail server", "a mail client"] * 5
@@ -47,3 +47,16 @@ def test_unknown_labels_are_counted(tagger):
     findings = examine(tagger, TEXTS[:2], [["web", "nosuch"], []], top_k=2)
     assert findings.n_unknown == 1
     assert findings.n_true == 1
+
+
+def test_the_report_shows_what_utilities_buy(tagger):
+    findings = examine(tagger, TEXTS, LABELS, top_k=2)
+    points = {point.title: point for point in findings.utilities}
+    assert {"score", "precision", "balanced", "psp", "macro-f1", "coverage", "macro-f1-by-row"} <= points.keys()
+    assert points["precision"].precision >= points["psp"].precision
+    assert points["coverage"].coverage == max(point.coverage for point in points.values())
+    html = render(findings)
+    assert "What each utility buys and costs" in html
+    assert html.count("<svg ") == 8
+    assert "Every label counts the same" in html
+    assert "What each utility" not in render(examine(lt.Tagger(lt.Popularity()).fit(TEXTS, LABELS), TEXTS, LABELS))

@@ -25,6 +25,7 @@ from longtail.bench.results import append_result, check_writable, read_results
 
 _WORKER = Path(__file__).with_name("worker.py")
 _TOP_K = 5
+_MACRO = {"f1": "macro-F1", "recall": "macro-recall", "balanced_accuracy": "balanced-accuracy"}
 _METRICS = tuple(f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG", "coverage") for k in (1, 3, 5))
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 
@@ -116,7 +117,9 @@ class _Bench:
                 return record | {"failed": str(error)}
         known = propensity.from_counts(prepared.label_counts, prepared.sizes["n_rows"])
         values = metrics.evaluate(label_ids, prepared.Y_test, propensity=known)
-        return record | {name: round(values[name], 3) for name in _METRICS}
+        tail = metrics.evaluate_tail(label_ids, prepared.Y_test, prepared.label_counts, _TOP_K)
+        macro = {f"{shown}@{_TOP_K}": round(tail.everything.measures[name].value, 3) for name, shown in _MACRO.items()}
+        return record | {name: round(values[name], 3) for name in _METRICS} | macro | {"tail": tail.to_dict()}
 
 
 def _run_worker(cell: Cell, python: Path, data: Path, answer: Path) -> dict[str, Any]:

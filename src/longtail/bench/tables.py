@@ -17,6 +17,8 @@ _COLUMNS = {
     "peak, MB": ("peak_memory_mb", 3),
 }
 _METRICS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", "coverage@5")
+# Columns of results of version 0.2 and later; left out of tables where no line has them.
+_NEWER_METRICS = ("macro-F1@5",)
 
 
 def render_tables(
@@ -47,15 +49,16 @@ def render_tables(
 
 def render_table(rows: Sequence[Summary], published: Sequence[Mapping[str, Any]] = ()) -> str:
     """Render summaries of one data set: ours first, then peers, then published figures."""
-    names = ["system", *_COLUMNS, *_METRICS]
+    measures = [*_METRICS, *(name for name in _NEWER_METRICS if any(row.median(name) is not None for row in rows))]
+    names = ["system", *_COLUMNS, *measures]
     table = [f"| {' | '.join(names)} |", "|---" + "|---:" * (len(names) - 1) + "|"]
     mixed = len({bool(row.first["data"].get("unit_rows")) for row in rows}) > 1
     for row in sorted(rows, key=lambda row: not row.first["ours"]):
         note = " (rows as they are)" if mixed and not row.first["data"].get("unit_rows") else ""
-        table.append(f"| {' | '.join(_cells(row, note))} |")
+        table.append(f"| {' | '.join(_cells(row, note, measures))} |")
     for figures in published:
         title = f"*{figures['system']}, {figures['source']}*"
-        values = [number(figures.get(name), 4) for name in (*_COLUMNS, *_METRICS)]
+        values = [number(figures.get(name), 4) for name in (*_COLUMNS, *measures)]
         table.append(f"| {' | '.join([title, *values])} |")
     return "\n".join(table)
 
@@ -68,10 +71,10 @@ def number(value: float | None, digits: int) -> str:
     return f"{value:,.0f}" if "e+" in text else f"{value:.6f}".rstrip("0") if "e-" in text else text
 
 
-def _cells(row: Summary, note: str) -> list[str]:
+def _cells(row: Summary, note: str, measures: Sequence[str]) -> list[str]:
     name = str(row.first["title"]).replace("|", "/")
     title = (f"**{name}**" if row.first["ours"] else name) + note
-    n_values = len(_COLUMNS) + len(_METRICS)
+    n_values = len(_COLUMNS) + len(measures)
     if row.failed is not None:
         reason = row.failed.replace("|", "/").replace("\n", " ")
         return [title, f"*{reason}*", *[""] * (n_values - 1)]
@@ -81,7 +84,7 @@ def _cells(row: Summary, note: str) -> list[str]:
         cells.append(number(row.median(name), digits))
         if spread is not None:
             cells[-1] += f" ({number(spread[0], digits)}–{number(spread[1], digits)})"
-    for name in _METRICS:
+    for name in measures:
         value = row.median(name)
         cells.append("" if value is None else f"{value:.2f}")
     return cells

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -17,20 +18,31 @@ from longtail.cli import options
 @options.data_argument
 @click.option("--propensity", default="default", show_default=True, help="default, wikipedia, amazon, or none.")
 @click.option("--all", "show_all", is_flag=True, help="Print every measure, not only those that people quote.")
+@click.option("--tail", is_flag=True, help="Also measure labels by frequency, with 95 % confidence intervals.")
+@click.option(
+    "--labels",
+    "label_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write counts, precision, recall and F1 of each label to this .csv or .json file.",
+)
 @options.utility_options
 @options.reading_options
 @options.n_jobs_option
 @options.verify_option
+@options.overwrite_option
 @options.json_option
 def evaluate(
     model: Path,
     data: Path,
     propensity: str,
     show_all: bool,
+    tail: bool,
+    label_file: Path | None,
     ranking: dict[str, Any],
     reading: dict[str, Any],
     n_jobs: int | None,
     verify: bool,
+    overwrite: bool,
     as_json: bool,
 ) -> None:
     """Measure a model on labelled DATA: precision, nDCG, recall, coverage, plain and propensity-scored.
@@ -38,7 +50,10 @@ def evaluate(
     \b
     Example:
       longtail evaluate eurlex.model eurlex_test.txt.gz
+      longtail evaluate eurlex.model eurlex_test.txt.gz --utility psp --tail --labels labels.csv
     """
+    if label_file is not None:
+        _check_label_file(label_file, overwrite=overwrite)
     from longtail import metrics
     from longtail import propensity as propensities
 
@@ -55,10 +70,24 @@ def evaluate(
     if propensity != "none":
         known = propensities.from_counts(loaded.label_counts_, loaded.n_rows_, preset=propensity)
     result = metrics.evaluate(top, Y, propensity=known)
+    if label_file is not None:
+        table = metrics.label_table(top, Y, 5)
+        write = table.to_json if label_file.suffix == ".json" else table.to_csv
+        label_file.write_text(write(loaded.label_names_ or None), encoding="utf-8")
+    rare = metrics.evaluate_tail(top, Y, loaded.label_counts_, 5) if tail else None
     if as_json:
-        click.echo(result.to_json())
+        click.echo(json.dumps(result.to_dict() | ({} if rare is None else {"tail": rare.to_dict()})))
         return
     click.echo(str(result) if show_all else result.as_text())
+    if rare is not None:
+        click.echo(f"\n{rare}")
     if n_unknown:
         click.echo(f"unknown to the model, so not counted: {counted(n_unknown, 'label')} of the data", err=True)
     click.echo(f"{counted(Y.shape[0], 'row')}, {1000 * seconds / max(Y.shape[0], 1):.3f} ms per row", err=True)
+
+
+def _check_label_file(path: Path, *, overwrite: bool) -> None:
+    if path.suffix not in (".csv", ".json"):
+        raise ValueError(f"--labels must end in .csv or .json, got {path.name}")
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists; pass --overwrite to replace it, or choose another name")

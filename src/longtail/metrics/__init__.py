@@ -6,12 +6,10 @@ by batch.
 
 from longtail.metrics.evaluation import Evaluation, Evaluator, evaluate
 from longtail.metrics.macro import (
-    FrequencyBin,
     Interval,
     LabelTable,
     balanced_accuracy_at_k,
     confidence_interval,
-    frequency_bins,
     label_table,
     macro_f1_at_k,
     macro_precision_at_k,
@@ -36,20 +34,22 @@ from longtail.metrics.propensity_scored import (
     psprecision_at_k,
     psrecall_at_k,
 )
+from longtail.metrics.tail import LabelGroup, TailEvaluation, evaluate_tail
 
 __all__ = [
     "Evaluation",
     "Evaluator",
-    "FrequencyBin",
     "Interval",
+    "LabelGroup",
     "LabelTable",
+    "TailEvaluation",
     "adg",
     "balanced_accuracy_at_k",
     "confidence_interval",
     "coverage_at_k",
     "evaluate",
+    "evaluate_tail",
     "f_beta_at_k",
-    "frequency_bins",
     "hamming_loss",
     "label_table",
     "macro_f1_at_k",

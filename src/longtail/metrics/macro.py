@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from longtail import _core
 from longtail.metrics import _inputs
@@ -103,18 +103,6 @@ class LabelTable:
         return json.dumps(self.rows(label_names))
 
 
-class FrequencyBin(NamedTuple):
-    """The labels whose number of training rows lies in [least, most]; measures in percent."""
-
-    least: int
-    most: int
-    n_labels: int
-    precision: float
-    recall: float
-    f1: float
-    coverage: float
-
-
 def label_table(top: Rankings, Y: LabelMatrix, k: int = 5) -> LabelTable:
     """Count, for each label, the rows that have it, that are given it, and both.
 
@@ -133,17 +121,54 @@ def label_table(top: Rankings, Y: LabelMatrix, k: int = 5) -> LabelTable:
     >>> table.n_hits.tolist(), table.f1.round(2).tolist()
     ([1, 1], [0.67, 0.67])
     """
-    k = _inputs.check_k("k", k)
+    return ranked_entries(top, Y, _inputs.check_k("k", k)).table()
+
+
+class Entries(NamedTuple):
+    """Pairs of row and label: those that are true, those that are given, and those that are both."""
+
+    true_rows: Ints
+    true_labels: NDArray[np.int32]
+    given_rows: Ints
+    given_labels: NDArray[np.int32]
+    is_hit: NDArray[np.bool_]  # of each given pair
+    n_rows: int
+    n_labels: int
+    k: int
+
+    def table(self, weights: Ints | None = None) -> LabelTable:
+        """Count the pairs by label; `weights` says how often each row counts."""
+
+        def count(row_ids: Ints, label_ids: NDArray[np.int32]) -> Ints:
+            counts = None if weights is None else weights[row_ids]
+            return np.bincount(label_ids, counts, self.n_labels).astype(np.int64)
+
+        hits = count(self.given_rows[self.is_hit], self.given_labels[self.is_hit])
+        true, given = count(self.true_rows, self.true_labels), count(self.given_rows, self.given_labels)
+        return LabelTable(true, given, hits, self.n_rows if weights is None else int(weights.sum()), self.k)
+
+
+def ranked_entries(top: Rankings, Y: LabelMatrix, k: int) -> Entries:
+    """Collect the pairs of a ranking and of the truth."""
     labels = _inputs.as_labels(Y)
     _inputs.check_shapes(top, labels)
-    given, hits = np.zeros(labels.n_cols, np.int64), np.zeros(labels.n_cols, np.int64)
-    for first, last, label_ids in _inputs.ranked_blocks(top, k, _core.Control()):
-        _check_ids(label_ids, labels.n_cols)
-        is_given = label_ids >= 0
-        given += np.bincount(label_ids[is_given], minlength=labels.n_cols)
-        hits += np.bincount(label_ids[_is_hit(label_ids, labels.rows(first, last))], minlength=labels.n_cols)
-    n_rows = np.bincount(labels.indices, minlength=labels.n_cols)
-    return LabelTable(n_rows, given, hits, labels.n_rows, k)
+    row_ids, label_ids, hits = [np.empty(0, np.int64)], [np.empty(0, np.int32)], [np.empty(0, np.bool_)]
+    for first, last, ranked in _inputs.ranked_blocks(top, k, _core.Control()):
+        _check_ids(ranked, labels.n_cols)
+        rows, ranks = np.nonzero(ranked >= 0)
+        row_ids.append(rows + first)
+        label_ids.append(ranked[rows, ranks])
+        hits.append(_is_hit(ranked, labels.rows(first, last))[rows, ranks])
+    return Entries(
+        true_rows=np.repeat(np.arange(labels.n_rows, dtype=np.int64), np.diff(labels.indptr)),
+        true_labels=labels.indices,
+        given_rows=np.concatenate(row_ids),
+        given_labels=np.concatenate(label_ids),
+        is_hit=np.concatenate(hits),
+        n_rows=labels.n_rows,
+        n_labels=labels.n_cols,
+        k=k,
+    )
 
 
 def macro_precision_at_k(top: Rankings, Y: LabelMatrix, k: int = 5) -> float:
@@ -172,45 +197,6 @@ def macro_f1_at_k(top: Rankings, Y: LabelMatrix, k: int = 5) -> float:
 def balanced_accuracy_at_k(top: Rankings, Y: LabelMatrix, k: int = 5) -> float:
     """Return the mean balanced accuracy over the labels that occur in Y, in percent."""
     return label_table(top, Y, k).mean("balanced_accuracy")
-
-
-def frequency_bins(
-    top: Rankings, Y: LabelMatrix, label_counts: ArrayLike, k: int = 5, edges: Sequence[int] = (1, 6, 21, 101, 1001)
-) -> list[FrequencyBin]:
-    """Measure labels of similar frequency together.
-
-    Parameters
-    ----------
-    top, Y, k
-        As for `label_table`.
-    label_counts : array (n_labels,)
-        Training rows of each label.
-    edges : rising ints, default (1, 6, 21, 101, 1001)
-        The first count of each bin: 1 to 5, 6 to 20, ...; labels below the first are left out.
-
-    Returns
-    -------
-    list of FrequencyBin
-        Bins without a label of Y have `n_labels` 0.
-    """
-    table = label_table(top, Y, k)
-    counts = np.asarray(label_counts)
-    if counts.shape != table.n_rows.shape:
-        raise ValueError(
-            f"label_counts must have one number for each of {len(table.n_rows)} labels, got {counts.shape}"
-        )
-    if list(edges) != sorted(set(edges)) or not edges:
-        raise ValueError(f"edges must be rising numbers, got {edges!r}")
-    ends = [*(edge - 1 for edge in edges[1:]), int(max(counts.max(initial=0), edges[-1]))]
-    found = []
-    for least, most in zip(edges, ends, strict=True):
-        among = (counts >= least) & (counts <= most)
-        inside = among & table.occurs
-        n_labels = int(inside.sum())
-        coverage = 100 * int((table.n_hits[inside] > 0).sum()) / n_labels if n_labels else 0.0
-        means = {name: table.mean(name, among) for name in ("precision", "recall", "f1")}
-        found.append(FrequencyBin(int(least), int(most), n_labels, coverage=coverage, **means))
-    return found
 
 
 class Interval(NamedTuple):

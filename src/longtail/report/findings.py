@@ -16,6 +16,7 @@ from longtail import propensity as propensities
 from longtail.report import labels as label_findings
 from longtail.report.labels import Bin, LabelFinding
 from longtail.report.reliability import Reliability, examine_reliability
+from longtail.report.tail import TailPoint, examine_utilities
 
 if TYPE_CHECKING:
     from longtail._model import Model
@@ -63,6 +64,8 @@ class Findings:
     worst: list[LabelFinding]
     reliability: Reliability | None
     timing: Timing
+    tail: metrics.TailEvaluation | None = None
+    utilities: list[TailPoint] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -130,6 +133,8 @@ def examine(
         best=show.findings(best, examples="found"),
         worst=show.findings(worst, examples="missed"),
         reliability=examine_reliability(model, rows, Y, max_k),
+        tail=metrics.evaluate_tail(label_ids, Y, model.label_counts_, top_k),
+        utilities=examine_utilities(model, rows, Y, top_k, known),
         timing=Timing(Y.shape[0], seconds, card["parameters"]["n_jobs"], load_seconds, size_bytes),
     )
 

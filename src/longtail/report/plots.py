@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from longtail.report.findings import Findings
 from longtail.report.labels import Bin
 from longtail.report.reliability import Reliability
+from longtail.report.tail import TailPoint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,6 +65,11 @@ def draw_all(findings: Findings) -> dict[str, str]:
         }
         if findings.reliability is not None:
             plots["reliability"] = _reliability(findings.reliability)
+        if findings.utilities:
+            plots["psp_price"] = _price(findings.utilities, "psp", f"PSP@{findings.top_k}, %", findings.top_k)
+            plots["macro_price"] = _price(
+                findings.utilities, "macro_f1", f"macro-F1@{findings.top_k}, %", findings.top_k
+            )
     return plots
 
 
@@ -117,6 +123,22 @@ def _reliability(reliability: Reliability) -> str:
     axes.set_xlim(0, 100)
     axes.set_ylim(0, 100)
     return _svg(figure, "reliability")
+
+
+def _price(points: list[TailPoint], measure: str, ylabel: str, top_k: int) -> str:
+    """Draw what rankings gain for rare labels against what they cost in precision."""
+    figure, axes = _new(ylabel, f"P@{top_k}, %")
+    curve = [point for point in points if point.is_on_curve]
+    axes.plot(
+        [p.precision for p in curve], [getattr(p, measure) for p in curve], color=_FIRST, marker="o", markersize=4
+    )
+    for point in points:
+        at = point.precision, getattr(point, measure)
+        if not point.is_on_curve:
+            axes.plot(*at, color=_SECOND, marker="o", markersize=5, linestyle="none")
+        axes.annotate(point.title, at, xytext=(4, 4), textcoords="offset points", fontsize=7)
+    axes.margins(0.15)
+    return _svg(figure, f"price-{measure}")
 
 
 def _svg(figure: Figure, salt: str) -> str:

@@ -1,0 +1,196 @@
+"""Rare and frequent labels measured apart, each number with its confidence interval."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from longtail._words import counted
+from longtail.metrics import _inputs
+from longtail.metrics._inputs import LabelMatrix, Rankings
+from longtail.metrics.macro import Interval, LabelTable, ranked_entries
+
+MEASURES = ("precision", "recall", "f1", "balanced_accuracy", "coverage")
+_TITLES = ("precision", "recall", "F1", "balanced", "coverage")
+
+
+@dataclass(frozen=True)
+class LabelGroup:
+    """Labels of similar frequency.
+
+    Attributes
+    ----------
+    least, most : int or None
+        Training rows of the labels, both ends included; `most` is None where there is no upper end.
+    n_labels : int
+        Labels of the group that occur in the evaluated rows.
+    measures : dict
+        "precision", "recall", "f1", "balanced_accuracy" and "coverage" (share of the labels given correctly at least
+        once), each a mean over these labels in percent, as an `Interval`.
+    """
+
+    least: int
+    most: int | None
+    n_labels: int
+    measures: dict[str, Interval]
+
+    @property
+    def title(self) -> str:
+        """The range of training rows, as text."""
+        return f"{self.least}+" if self.most is None else f"{self.least}-{self.most}"
+
+
+@dataclass(frozen=True, repr=False)
+class TailEvaluation:
+    """What a ranking does for labels of every frequency. ``str`` gives an aligned table.
+
+    Attributes
+    ----------
+    everything : LabelGroup, all labels that occur
+    groups : list of LabelGroup, from rare to frequent
+    k, n_rows : int
+    level : float, confidence level of the intervals
+    """
+
+    everything: LabelGroup
+    groups: list[LabelGroup]
+    k: int
+    n_rows: int
+    level: float
+
+    def __str__(self) -> str:
+        lines = [f"{'training rows':<14}{'labels':>8}" + "".join(f"{f'{title}@{self.k}':>17}" for title in _TITLES)]
+        for name, group in [(group.title, group) for group in self.groups] + [("all", self.everything)]:
+            cells = "".join(f"{_cell(group.measures[measure]):>17}" for measure in MEASURES)
+            lines.append(f"{name:<14}{group.n_labels:>8}{cells}")
+        note = f"means over labels in %, {counted(self.n_rows, 'row')}; ± half of the {100 * self.level:g} % interval"
+        return "\n".join([*lines, note])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values: ``{"k", "n_rows", "level", "groups": [{"least", "most", "n_labels", "f1": {…}, …}]}``."""
+        groups = [
+            {"least": group.least, "most": group.most, "n_labels": group.n_labels}
+            | {name: {key: round(x, 4) for key, x in found._asdict().items()} for name, found in group.measures.items()}
+            for group in (self.everything, *self.groups)
+        ]
+        return {"k": self.k, "n_rows": self.n_rows, "level": self.level, "all": groups[0], "groups": groups[1:]}
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return `to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent)
+
+
+class _Group(NamedTuple):
+    least: int
+    most: int | None
+    members: NDArray[np.bool_]
+
+
+def evaluate_tail(
+    top: Rankings,
+    Y: LabelMatrix,
+    label_counts: ArrayLike,
+    k: int = 5,
+    *,
+    edges: Sequence[int] = (1, 6, 21, 101, 1001),
+    level: float = 0.95,
+    n_resamples: int = 200,
+    random_state: int = 0,
+) -> TailEvaluation:
+    """Measure labels of similar frequency together, with confidence intervals by a bootstrap over rows.
+
+    Parameters
+    ----------
+    top : TopK, int array of shape (n_rows, at least k) or sparse score matrix of shape (n_rows, n_labels)
+        Ranked label ids of each row, best first, padded with -1.
+    Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+    label_counts : array (n_labels,)
+        Training rows of each label.
+    k : int, default 5
+    edges : rising ints, default (1, 6, 21, 101, 1001)
+        The first count of each group: 1 to 5, 6 to 20, …; labels below the first are in no group.
+    level : float, default 0.95
+    n_resamples : int, default 200
+        The interval is the value ± z standard deviations over so many draws of rows with replacement. Means are over
+        the labels that occur in a draw; rare labels are missing from some, which shifts all draws alike, and a
+        deviation does not change by a shift.
+    random_state : int, default 0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.metrics import evaluate_tail
+    >>> top, Y = np.array([[0], [0], [1]] * 20), np.array([[1, 0], [0, 1], [0, 1]] * 20)
+    >>> found = evaluate_tail(top, Y, label_counts=[3, 500], k=1)
+    >>> [(group.title, round(group.measures["f1"].value, 1)) for group in found.groups if group.n_labels]
+    [('1-5', 66.7), ('101-1000', 66.7)]
+    """
+    k = _inputs.check_k("k", k)
+    if not 0 < level < 1:
+        raise ValueError(f"level must be in (0, 1), got {level!r}")
+    entries = ranked_entries(top, Y, k)
+    whole = entries.table()
+    groups = _groups(np.asarray(label_counts), whole, edges)
+    values = _measured(whole, groups)
+    random = np.random.default_rng(random_state)
+    draws = [
+        _measured(entries.table(_drawn(random, entries.n_rows)), groups)
+        for _ in range(_inputs.check_k("n_resamples", n_resamples) if entries.n_rows else 0)
+    ]
+    spread = np.zeros_like(values) if not draws else np.stack(draws).std(axis=0)
+    half = NormalDist().inv_cdf((1 + level) / 2) * spread
+    low, high = np.maximum(values - half, 0), np.minimum(values + half, 100)
+    found = [
+        LabelGroup(
+            group.least,
+            group.most,
+            int((group.members & whole.occurs).sum()),
+            {name: Interval(*(float(part[i, j]) for part in (values, low, high))) for j, name in enumerate(MEASURES)},
+        )
+        for i, group in enumerate(groups)
+    ]
+    return TailEvaluation(found[0], found[1:], k, entries.n_rows, level)
+
+
+def _groups(counts: NDArray[Any], table: LabelTable, edges: Sequence[int]) -> list[_Group]:
+    if counts.shape != table.n_rows.shape:
+        raise ValueError(
+            f"label_counts must have one number for each of {len(table.n_rows)} labels, got {counts.shape}"
+        )
+    if list(edges) != sorted(set(edges)) or not edges:
+        raise ValueError(f"edges must be rising numbers, got {edges!r}")
+
+    def all_groups() -> Iterator[_Group]:
+        yield _Group(0, None, np.ones(len(counts), dtype=np.bool_))
+        for least, most in zip(edges, [*(edge - 1 for edge in edges[1:]), None], strict=True):
+            yield _Group(int(least), most, (counts >= least) & (counts <= (np.inf if most is None else most)))
+
+    return list(all_groups())
+
+
+def _measured(table: LabelTable, groups: list[_Group]) -> NDArray[np.float64]:
+    """Return the mean of each measure (columns) over the labels of each group (rows) that occur; 0 without any."""
+    by_label = np.stack(
+        [table.precision, table.recall, table.f1, table.balanced_accuracy, (table.n_hits > 0).astype(np.float64)]
+    )
+    found = np.zeros((len(groups), len(MEASURES)))
+    for i, group in enumerate(groups):
+        inside = group.members & table.occurs
+        if inside.any():
+            found[i] = 100 * by_label[:, inside].mean(axis=1)
+    return found
+
+
+def _drawn(random: np.random.Generator, n_rows: int) -> NDArray[np.int64]:
+    """Return how often each row is drawn."""
+    return np.bincount(random.integers(0, n_rows, n_rows), minlength=n_rows)
+
+
+def _cell(found: Interval) -> str:
+    return f"{found.value:.1f} ± {(found.high - found.low) / 2:.1f}"
