@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail import _core
+from longtail._cancel import current_control
 from longtail._fitted import Fitted
 from longtail._matrices import Matrix
 from longtail._ranges import Between
@@ -107,7 +108,7 @@ class CS(EmbeddingBaseline):
     _learn: ClassVar = staticmethod(learn_cs)
 
     def _top_k(self, fitted: Fitted[LinearEmbedding], X: Matrix, top_k: int) -> TopK:
-        n_threads, control = resolve_n_jobs(self.n_jobs), _core.Control()
+        n_threads, control = resolve_n_jobs(self.n_jobs), current_control()
         state = fitted.state
         Z = state.embed(X, n_threads, control)
         n_kept = min(top_k, self.n_steps)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from longtail import _core
 from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
+from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix
@@ -114,7 +115,7 @@ class LEML(XMCClassifier):
         )
 
     def _top_k(self, fitted: Fitted[LowRank], X: Matrix, top_k: int) -> TopK:
-        n_threads, control = resolve_n_jobs(self.n_jobs), _core.Control()
+        n_threads, control = resolve_n_jobs(self.n_jobs), current_control()
         state = fitted.state
         Z = project(X, state.feature_factors, n_threads, control)
         places, scores = _core.dense_product_top_k(Z, state.label_factors, top_k, n_threads, control)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core
 from longtail._array_files import ArraySpec
+from longtail._cancel import current_control
 from longtail._rules import Choice, Int, Nothing, Real, Rule, check_params
 from longtail._topk import TopK
 from longtail.calibration.errors import expected_calibration_error
@@ -293,7 +294,7 @@ def _proba(
         label_counts,
         *surface,
         n_threads,
-        _core.Control(),
+        current_control(),
     )
     return np.asarray(found).reshape(shape)
 

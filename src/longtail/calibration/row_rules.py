@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail import _core
+from longtail._cancel import current_control
 from longtail._topk import TopK
 from longtail.propensity import from_counts
 
@@ -24,7 +25,7 @@ _PRIOR_ROWS = 1.0
 
 def rank_affine(top: TopK, slopes: NDArray[np.float32], offsets: NDArray[np.float32] | None, top_k: int) -> TopK:
     """Rank candidates; `top` holds probabilities in place of scores."""
-    return TopK(*_core.rank_affine(*top, slopes, offsets, top_k, 1, _core.Control()))
+    return TopK(*_core.rank_affine(*top, slopes, offsets, top_k, 1, current_control()))
 
 
 def balanced_power(proba: TopK, label_counts: NDArray[np.int64], n_training_rows: int, max_loss: float) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core
+from longtail._cancel import current_control
 from longtail._topk import TopK
 from longtail.calibration import Calibration
 from longtail.decisions.lookup import values_of
@@ -105,7 +106,7 @@ def _for_batch(
     def by_mix(mix: float) -> TopK:
         is_coverage = wanted.measure == "coverage"
         label_ids, gains, _, _ = _core.ascend(
-            *proba, positives, is_coverage, top_k, mix, _MAX_PASSES, _TOLERANCE, _core.Control()
+            *proba, positives, is_coverage, top_k, mix, _MAX_PASSES, _TOLERANCE, current_control()
         )
         return TopK(label_ids, gains)
 
@@ -140,7 +141,7 @@ def _sum_of_proba(chosen: TopK, proba: TopK) -> float:
 def _affine(
     proba: TopK, slopes: NDArray[np.float32], offsets: NDArray[np.float32] | None, top_k: int, n_threads: int
 ) -> TopK:
-    return TopK(*_core.rank_affine(*proba, slopes, offsets, top_k, n_threads, _core.Control()))
+    return TopK(*_core.rank_affine(*proba, slopes, offsets, top_k, n_threads, current_control()))
 
 
 def _padded(top: TopK, top_k: int) -> TopK:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core, _rules
 from longtail._base import XMCClassifier
+from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted
 from longtail._matrices import Matrix, checked_labels, native_rows
@@ -283,7 +284,7 @@ class DiSMEC(XMCClassifier):
             label_masks(index, facts.n_labels, X.shape[0]),
             top_k,
             n_threads,
-            _core.Control(),
+            current_control(),
         )
         return TopK(label_ids, scores)
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from longtail import _core, _rules
 from longtail._base import XMCClassifier
+from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted, State
 from longtail._matrices import Matrix, native_rows
@@ -256,7 +257,7 @@ class FastXML(XMCClassifier):
             top_k,
             fitted.state.n_features_used,
             resolve_n_jobs(self.n_jobs),
-            _core.Control(),
+            current_control(),
         )
         return TopK(label_ids, scores)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._base import XMCClassifier
+from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted
 from longtail._matrices import Matrix, canonical_csr, checked_labels, native_rows
@@ -251,7 +252,7 @@ class GBDTSparse(XMCClassifier):
         }
 
     def _top_k(self, fitted: Fitted[Boosted], X: Matrix, top_k: int) -> TopK:
-        n_threads, control = resolve_n_jobs(self.n_jobs), _core.Control()
+        n_threads, control = resolve_n_jobs(self.n_jobs), current_control()
         if fitted.state.projection.size:
             X = project(X, fitted.state.projection, n_threads, control)
         rest: tuple[Any, ...] = (fitted.facts.n_labels, *fitted.state.forest.native(), top_k, n_threads, control)
@@ -291,7 +292,7 @@ class GBDTSparse(XMCClassifier):
         if X.shape[0] != 1:
             raise ValueError(f"GBDTSparse: explain_row takes one row, got {X.shape[0]}")
         if state.projection.size:
-            X = project(X, state.projection, 1, _core.Control())
+            X = project(X, state.projection, 1, current_control())
         row = X.toarray()[0] if sp.issparse(X) else X[0]
         return [vote(state.forest, tree_id, row, label_id) for tree_id in range(len(state.forest.tree_begin) - 1)]
 
@@ -310,7 +311,7 @@ class GBDTSparse(XMCClassifier):
             used = sums.by_feature[feature_ids]
             return Contributions(feature_ids, used, sums.score - float(used.sum()), sums.score, exact=False)
         # As in prediction: the column decides, so it must be the same to the last bit.
-        columns = project(canonical_csr(row), projection, 1, _core.Control())[0]
+        columns = project(canonical_csr(row), projection, 1, current_control())[0]
         sums = sum_paths(forest, columns, label_id)
         parts = projection[feature_ids] * values[:, None]
         sizes = np.maximum(np.abs(columns), LEAST_SHARE * np.abs(parts).sum(axis=0))

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core, _rules
 from longtail._base import XMCClassifier
+from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted, State
 from longtail._matrices import Matrix, canonical_csr, checked_labels, csr_from_parts, native_rows
@@ -438,7 +439,7 @@ class LabelTree(XMCClassifier):
             self._path_weight,
             top_k,
             min(resolve_n_jobs(self.n_jobs), max(1, X.shape[0] // 64)),
-            _core.Control(),
+            current_control(),
         )
         return TopK(label_ids, scores)
 

@@ -17,6 +17,8 @@ from typing import Any
 
 import anyio
 
+from longtail import _core
+from longtail._cancel import stoppable
 from longtail.serve.board import Board
 from longtail.serve.headers import SAFETY_HEADERS
 from longtail.serve.limits import Limits
@@ -151,9 +153,10 @@ class Gate:
     async def _run(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         """Run the application for a limited time, or until the client leaves.
 
-        A thread cannot be stopped: a request that is late keeps its place until its thread is done, but its client is
-        answered in time. A request that still waits for a thread is cancelled.
+        A request that is late, or runs when the service stops, is cancelled: it no longer waits for a thread, and
+        kernels stop soon. It keeps its place until its thread is done, but its client is answered in time.
         """
+        control = _core.Control()
         is_over = is_started = False
         # Cancelling this scope ends the wait for a thread, but not the wait for a thread that works.
         cancellable = anyio.CancelScope()
@@ -165,7 +168,7 @@ class Gate:
                 await send(message)
 
         async def run() -> None:
-            with cancellable:
+            with cancellable, stoppable(control):
                 await self._app(scope, _replay(body, receive), send_in_time)
 
         self._count_in_flight(+1)
@@ -179,6 +182,7 @@ class Gate:
                 awaited, timeout=self._limits.work_timeout_seconds, return_when=asyncio.FIRST_COMPLETED
             )
         except asyncio.CancelledError:
+            control.cancel()
             task.cancel()
             raise
         finally:
@@ -188,6 +192,7 @@ class Gate:
             task.result()
             return
         is_over = True
+        control.cancel()
         cancellable.cancel()
         if not done and not is_started:
             seconds = self._limits.work_timeout_seconds

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._array_files import ArraySpec
+from longtail._cancel import as_interrupt, current_control
 from longtail._estimator import Parameters
 from longtail._matrices import csr_from_parts
 from longtail._rules import Bool, Choice, Int, Nothing, Real, Rule, Text, check_params
@@ -202,12 +203,10 @@ class TextVectorizer(Parameters):
         n_threads = 1 if n_useful == 1 else min(resolve_n_jobs(n_jobs), n_useful)  # asking for CPUs reads files
         tf = native.tf_up_to(_greatest_count(texts), sublinear=self.sublinear_tf)
         analyzer = native.ascii_analyzer if is_ascii else native.analyzer(self)
-        try:
+        with as_interrupt():
             indptr, indices, values = native.tfidf.transform(
-                texts, analyzer, tf, self.idf_, self.unit_rows, n_threads, _core.Control()
+                texts, analyzer, tf, self.idf_, self.unit_rows, n_threads, current_control()
             )
-        except _core.Cancelled:
-            raise KeyboardInterrupt from None
         if len(indices) <= np.iinfo(np.int32).max:  # scikit-learn's tools want both index arrays of one type
             indptr = indptr.astype(np.int32)
         X = csr_from_parts(values, indices, indptr, (len(texts), len(self.feature_ends_)))
