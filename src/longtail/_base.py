@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from longtail import _core, _rules
 from longtail._contributions import Contributions
 from longtail._declared import Collected
+from longtail._dense_scores import NEEDS_CALIBRATION, check_dense_size, dense_scores, sparse_top, with_unit_sums
 from longtail._estimator import Estimator
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import (
@@ -45,8 +46,6 @@ _FIRST_TOP_K = 32
 _DEEP_TOP_K = 100
 # Rankings are padded to top_k columns, so an absurd value would fill the memory.
 _MAX_TOP_K = 1_000_000
-# A dense array of scores of all labels must stay small: 400 MB.
-_MAX_DENSE_SCORES = 100_000_000
 # The share of rows that fit(calibrate=True) holds out, and how many rows it needs.
 _HELD_OUT = 0.1
 _MIN_CALIBRATED_ROWS = 20
@@ -203,19 +202,42 @@ class XMCClassifier(Estimator):
         fitted = self._whole()
         facts = fitted.facts
         rows = self._prepared(facts, X)
-        if rows.shape[0] * facts.n_labels > _MAX_DENSE_SCORES:
-            raise ValueError(
-                f"{type(self).__name__}: decision_function is dense and limited to {_MAX_DENSE_SCORES:,} scores, got "
-                f"{rows.shape[0]:,} rows times {facts.n_labels:,} labels; use predict_top_k"
-            )
-        label_ids, scores = self._top_k(fitted, rows, facts.n_labels)
-        given = label_ids >= 0
-        dense = np.full((rows.shape[0], facts.n_labels), min(0.0, float(scores.min(initial=0.0))), dtype=np.float32)
-        row_ids, columns = np.nonzero(given)
-        dense[row_ids, label_ids[row_ids, columns]] = scores[row_ids, columns]
+        check_dense_size(type(self).__name__, "decision_function", rows.shape[0], facts.n_labels, "use predict_top_k")
+        top = self._top_k(fitted, rows, facts.n_labels)
+        dense = dense_scores(top, facts.n_labels, fill=min(0.0, float(top.scores.min(initial=0.0))))
         if facts.classes is not None and facts.n_labels == 2:
             return np.asarray(dense[:, 1] - dense[:, 0])
         return dense
+
+    @property
+    def predict_proba(self) -> Callable[..., Any]:
+        """``predict_proba(X, *, top_k=None)``: the probability of each label, if the model is calibrated.
+
+        Without `top_k`, a dense float32 array (n_rows, n_labels) for scikit-learn's tools on small problems; labels
+        that are not ranked have probability 0. With `top_k`, a CSR matrix of the same shape with the `top_k` most
+        probable labels of each row, for any number of labels. For 1-D classes the probabilities of a row add up to 1.
+        A model that is not calibrated has no such method.
+        """
+        if self._facts.calibration is None:
+            raise AttributeError(f"{type(self).__name__}: {NEEDS_CALIBRATION}")
+        return self._predict_proba
+
+    def _predict_proba(self, X: Any, *, top_k: int | None = None) -> Any:
+        fitted = self._whole()
+        facts, owner = fitted.facts, type(self).__name__
+        rows = self._prepared(facts, X)
+        if top_k is not None:
+            self._check_top_k(top_k, facts.n_labels)
+            depth = candidates_for(int(top_k), facts.n_labels)
+        else:
+            check_dense_size(owner, "predict_proba", rows.shape[0], facts.n_labels, "pass top_k for a sparse matrix")
+            depth = facts.n_labels
+        label_ids, scores = self._top_k(fitted, rows, depth)
+        proba = TopK(label_ids, facts.calibration.proba(label_ids, scores))
+        if top_k is not None:
+            return sparse_top(proba, facts.n_labels, int(top_k))
+        dense = dense_scores(proba, facts.n_labels, fill=0.0)
+        return dense if facts.classes is None else with_unit_sums(dense)
 
     # ---- the protocol of models (_model.py) -------------------------------------------------------------------
 
@@ -298,6 +320,8 @@ class XMCClassifier(Estimator):
                 "n_labels_up_to_5": int((counts <= 5).sum()),
                 "labels_per_row": float(counts.sum() / facts.n_rows),
             },
+            "metrics": facts.metrics or {},
+            "evaluated_on": facts.evaluated_on,
             "instruction_set": facts.instruction_set,
             "versions": {"longtail": __version__, "python": platform.python_version()},
         }
@@ -341,6 +365,8 @@ class XMCClassifier(Estimator):
             return fitted.public[name]
         if fitted is None and hasattr(type(self), name):  # a property that needs a fitted model
             self._check_fitted()
+        if name == "predict_proba":
+            raise AttributeError(f"{type(self).__name__}: {NEEDS_CALIBRATION}")
         hint = "; it is not fitted yet" if fitted is None and name.endswith("_") else ""
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
 

@@ -67,6 +67,8 @@ class Parameters:
 class Estimator(Parameters):
     """What scikit-learn's tools call of a classifier."""
 
+    _metadata_request: Any
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy of ``predict(X)``: the share of rows whose labels are all right."""
         from sklearn.metrics import accuracy_score
@@ -76,6 +78,41 @@ class Estimator(Parameters):
     def predict(self, X: Any) -> Any:
         """Decide the labels of each row."""
         raise NotImplementedError
+
+    def get_metadata_routing(self) -> Any:
+        """Return which metadata `fit` and `score` ask for, for scikit-learn's routing."""
+        from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
+
+        if "_metadata_request" in self.__dict__:
+            return get_routing_for_object(self._metadata_request)
+        request = MetadataRequest(owner=self)
+        for method in ("fit", "score"):
+            if _takes_weights(getattr(type(self), method)):
+                getattr(request, method).add_request(param="sample_weight", alias=None)
+        return request
+
+    def set_fit_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Say whether `fit` gets ``sample_weight`` from tools that route metadata; as in scikit-learn."""
+        return self._set_request("fit", sample_weight)
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Say whether `score` gets ``sample_weight`` from tools that route metadata; as in scikit-learn."""
+        return self._set_request("score", sample_weight)
+
+    def _set_request(self, method: str, alias: bool | str | None) -> Self:
+        from sklearn import get_config
+
+        name = type(self).__name__
+        if not get_config()["enable_metadata_routing"]:
+            raise RuntimeError(
+                f"{name}: set_{method}_request needs sklearn.set_config(enable_metadata_routing=True) first"
+            )
+        if not _takes_weights(getattr(type(self), method)):
+            raise TypeError(f"{name}: {method} does not take sample_weight; nothing can be requested for it")
+        request = self.get_metadata_routing()
+        getattr(request, method).add_request(param="sample_weight", alias=alias)
+        self._metadata_request = request
+        return self
 
     def __sklearn_is_fitted__(self) -> bool:
         raise NotImplementedError
@@ -97,3 +134,8 @@ class Estimator(Parameters):
             regressor_tags=None,
             input_tags=InputTags(sparse=True),
         )
+
+
+def _takes_weights(method: Any) -> bool:
+    code = method.__code__
+    return "sample_weight" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

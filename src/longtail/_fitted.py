@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from longtail._array_files import ArraySpec, Verification
 from longtail._declared import annotations_of
 from longtail._matrices import YKind
-from longtail._rules import Bool, Choice, Instance, Int, Nothing, Rule
+from longtail._rules import Bool, Choice, DataNote, Instance, Int, Nothing, Numbers, Rule
 
 S = TypeVar("S", bound="State")
 
@@ -124,11 +124,21 @@ class Facts(State):
     # What turns scores into probabilities; a part of the model, because it holds for these weights only.
     calibration: Annotated[Any, Instance("Calibration"), Nothing()] = None
     verification: Verification | None = None  # of the files behind the arrays; goes with copies of them
+    # What the model was measured to be worth, and on which data; for its card.
+    metrics: Annotated[dict[str, float] | None, Numbers(), Nothing()] = None
+    evaluated_on: Annotated[dict[str, Any] | None, DataNote(), Nothing()] = None
 
     def with_labels(self, places: NDArray[np.int64], label_counts: NDArray[np.int64]) -> Facts:
         """Return the facts of a model with other labels; `places` are their ids in this one, -1 for new labels."""
         calibration = None if self.calibration is None else self.calibration.for_labels(places, label_counts)
-        return replace(self, n_labels=len(places), label_counts=label_counts, calibration=calibration)
+        return replace(
+            self,
+            n_labels=len(places),
+            label_counts=label_counts,
+            calibration=calibration,
+            metrics=None,
+            evaluated_on=None,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,6 +99,35 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Numbers:
+    """An object of names and finite numbers, such as measures."""
+
+    text: str = "an object of at most 1000 numbers"
+
+    def accepts(self, value: object) -> bool:
+        return (
+            isinstance(value, dict)
+            and len(value) <= 1000
+            and all(isinstance(name, str) and Real().accepts(number) for name, number in value.items())
+        )
+
+
+@dataclass(frozen=True)
+class DataNote:
+    """What a model was measured on: the name of the data, if it has one, and its rows."""
+
+    text: str = 'an object with "data" (a text or null) and "n_rows"'
+
+    def accepts(self, value: object) -> bool:
+        return (
+            isinstance(value, dict)
+            and value.keys() == {"data", "n_rows"}
+            and (value["data"] is None or isinstance(value["data"], str))
+            and Int(1).accepts(value["n_rows"])
+        )
+
+
+@dataclass(frozen=True)
 class Nothing:
     """None."""
 

@@ -220,3 +220,45 @@ def test_nothing_to_measure_is_an_error(model: Path, tmp_path: Path) -> None:
     assert (answer.code, answer.stderr.count("\n")) == (2, 1)
     assert "no text has a label" in answer.stderr
     assert "must be ray, auto or ray://" in longtail("predict", model, data, "--on", "nonsense", ok=False).stderr
+
+
+def test_a_text_without_known_words_says_so(model: Path) -> None:
+    assert "knows no word" in longtail("tag", model, "xyzzy plugh").stdout
+    assert "game" not in longtail("tag", model, "xyzzy plugh").stdout
+    rows = longtail("tag", model, "xyzzy", "a chess puzzle", "--json").stdout.splitlines()
+    assert [json.loads(row)["known_words"] for row in rows] == [0, 2]
+
+
+def test_evaluate_writes_the_model_card(model: Path, data: Path, tmp_path: Path) -> None:
+    import longtail as lt
+
+    longtail("evaluate", model, data, "--no-card")
+    assert lt.load(model).card()["metrics"] == {}
+    arrays = {path: path.stat().st_ino for path in model.rglob("*.npy")}
+    measured = json.loads(longtail("evaluate", model, data, "--json").stdout)
+    card = lt.load(model, verify=True).card()
+    assert card["metrics"]["P@1"] == measured["P@1"]
+    assert card["evaluated_on"] == {"data": "train.jsonl", "n_rows": 120}
+    assert arrays == {path: path.stat().st_ino for path in model.rglob("*.npy")}, "arrays are linked, not copied"
+    assert "train.jsonl" in longtail("info", model).stdout
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("4 3 4\n0,1 0:1 2:0.5\n0 1:1\n0,2 0:0.5 1:1\n 2:1\n")
+    longtail("train", vectors, "-o", tmp_path / "v", "-e", "Popularity")
+    longtail("evaluate", tmp_path / "v", vectors)
+    card = lt.load(tmp_path / "v").card()
+    assert card["evaluated_on"] == {"data": "vectors.txt", "n_rows": 4}
+    assert card["metrics"]["P@1"] == 75.0
+
+
+@pytest.mark.parametrize(
+    "damage", [{"metrics_": {"P@1": "high"}}, {"metrics_": []}, {"evaluated_on_": {"n_rows": 3}}, {"evaluated_on_": 7}]
+)
+def test_a_damaged_card_is_refused(model: Path, data: Path, damage: dict[str, object]) -> None:
+    longtail("evaluate", model, data)
+    manifest = model / "manifest.json"
+    meta = json.loads(manifest.read_text())
+    meta["fitted"] |= damage
+    manifest.write_text(json.dumps(meta))
+    refused = longtail("info", model, "--verify", ok=False)
+    assert refused.code == 2
+    assert next(iter(damage)) in refused.stderr

@@ -50,6 +50,10 @@ class FakeTagger:
                 tags.append(FakeTag(label, score, proba))
         return sorted(tags, key=lambda tag: (-tag.score, tag.label))[:top_k]
 
+    def known_words(self, texts):
+        known = {word for words in WORDS.values() for word in words}
+        return [len(known & set(re.findall(r"\w+", text.lower()))) for text in texts]
+
     def explain(self, text, label, *, max_words=None):
         if label not in WORDS:
             raise ValueError(f"Tagger: there is no label {label!r}")

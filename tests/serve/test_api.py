@@ -39,7 +39,7 @@ def test_tag_passes_threshold_include_and_exclude_on(client):
 def test_tag_batch_answers_in_the_order_of_the_texts(client):
     answer = client.post("/api/tag-batch", json={"texts": ["mail", "music", ""], "top_k": 1}).json()
     assert [row[0]["label"] for row in answer["rows"]][:2] == ["mail::client", "sound::player"]
-    assert client.post("/api/tag-batch", json={"texts": []}).json() == {"rows": []}
+    assert client.post("/api/tag-batch", json={"texts": []}).json() == {"rows": [], "known_words": []}
 
 
 def test_explain_gives_words_with_their_places(client):
@@ -207,3 +207,10 @@ def test_limits_are_checked_when_set():
 def test_an_empty_key_is_refused():
     with pytest.raises(ValueError, match="api_key must not be empty"):
         create_app(FakeTagger(), api_key=" ")
+
+
+def test_answers_say_how_many_words_the_model_knows(client) -> None:
+    assert client.post("/api/tag", json={"text": "a web server"}).json()["known_words"] == 2
+    assert client.post("/api/tag", json={"text": "xyzzy"}).json()["known_words"] == 0
+    answer = client.post("/api/tag-batch", json={"texts": ["xyzzy", "mail"]}).json()
+    assert answer["known_words"] == [0, 1]

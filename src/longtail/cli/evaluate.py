@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from longtail._words import counted
 from longtail.cli import options
+
+if TYPE_CHECKING:
+    from longtail.metrics import Evaluation
 
 
 @click.command()
@@ -26,6 +29,7 @@ from longtail.cli import options
     help="Write counts, precision, recall and F1 of each label to this .csv or .json file.",
 )
 @options.utility_options
+@click.option("--card/--no-card", "has_card", default=True, help="Write the measures into the model card (default).")
 @options.reading_options
 @options.n_jobs_option
 @options.verify_option
@@ -38,6 +42,7 @@ def evaluate(
     show_all: bool,
     tail: bool,
     label_file: Path | None,
+    has_card: bool,
     ranking: dict[str, Any],
     reading: dict[str, Any],
     n_jobs: int | None,
@@ -46,6 +51,8 @@ def evaluate(
     as_json: bool,
 ) -> None:
     """Measure a model on labelled DATA: precision, nDCG, recall, coverage, plain and propensity-scored.
+
+    The measures, the name of DATA and its rows go into the model card, which `longtail info` and the service show.
 
     \b
     Example:
@@ -75,6 +82,8 @@ def evaluate(
         write = table.to_json if label_file.suffix == ".json" else table.to_csv
         label_file.write_text(write(loaded.label_names_ or None), encoding="utf-8")
     rare = metrics.evaluate_tail(top, Y, loaded.label_counts_, 5) if tail else None
+    if has_card and not any(ranking.values()):  # the card is about the model's own ranking
+        _record(model, data, result)
     if as_json:
         click.echo(json.dumps(result.to_dict() | ({} if rare is None else {"tail": rare.to_dict()})))
         return
@@ -91,3 +100,13 @@ def _check_label_file(path: Path, *, overwrite: bool) -> None:
         raise ValueError(f"--labels must end in .csv or .json, got {path.name}")
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists; pass --overwrite to replace it, or choose another name")
+
+
+def _record(model: Path, data: Path, result: Evaluation) -> None:
+    """Write the card; a model that cannot be written to is measured all the same."""
+    from longtail.saving import record_evaluation
+
+    try:
+        record_evaluation(model, result, n_rows=result.n_rows, data="standard input" if str(data) == "-" else data.name)
+    except OSError as error:
+        click.echo(f"the model card is not updated: {error}", err=True)

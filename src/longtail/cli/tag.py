@@ -61,20 +61,24 @@ def tag(
         **ranking,
     }
     for block in options.blocks_of(texts):
-        for text, tags in zip(block, tagger.tag(block, **choice), strict=True):
-            click.echo(_json_line(tags) if as_json else _lines(text, tags, has_title=len(texts) != 1))
+        answers = zip(block, tagger.tag(block, **choice), tagger.known_words(block).tolist(), strict=True)
+        for text, tags, n_known in answers:
+            has_title = len(texts) != 1
+            click.echo(_json_line(tags, n_known) if as_json else _lines(text, tags, n_known, has_title=has_title))
 
 
-def _json_line(tags: list[Tag]) -> str:
+def _json_line(tags: list[Tag], n_known: int) -> str:
     rows = [
         {name: value for name, value in (("label", label), ("score", score), ("proba", proba)) if value is not None}
         for label, score, proba in tags
     ]
-    return json.dumps({"labels": rows}, ensure_ascii=False)
+    return json.dumps({"labels": rows, "known_words": n_known}, ensure_ascii=False)
 
 
-def _lines(text: str, tags: list[Tag], *, has_title: bool) -> str:
+def _lines(text: str, tags: list[Tag], n_known: int, *, has_title: bool) -> str:
     lines = [click.style(options.shortened(text, _TITLE_CHARS), bold=True)] if has_title else []
+    if not n_known:
+        return "\n".join([*lines, "(the model knows no word of this text)"])
     for label, score, proba in tags:
         value = f"{score:9.4f}" if proba is None else f"{proba:9.1%}"
         lines.append(f"{click.style(value, fg='cyan')}  {options.printable(label)}")

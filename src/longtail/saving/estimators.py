@@ -12,7 +12,7 @@ from longtail._array_files import ArraySpec
 from longtail._array_files.specs import DTYPES, shown
 from longtail._base import XMCClassifier
 from longtail._fitted import Declared, Facts, Fitted
-from longtail._rules import Choice, check_params
+from longtail._rules import Choice, Nothing, check_params
 from longtail.saving.parts import Expected, Parts, Storage, check_distinct, check_keys, check_length
 from longtail.saving.registry import find_class, name_of
 
@@ -24,6 +24,8 @@ _Y_DTYPES: dict[str, str | None] = {
     "str": None,
     "object": None,
 }
+# Facts that a model need not have, such as measures.
+_OPTIONAL = frozenset(name for name, rules in Facts.declared().scalars.items() if Nothing() in rules)
 # How many threads trained it is not a part of a model: the same bytes for any number.
 _OF_THIS_MACHINE = frozenset({"n_jobs"})
 
@@ -36,6 +38,7 @@ def take_apart(model: XMCClassifier) -> Parts:
         facts.verification.wait()  # damaged arrays must not get new checksums
     y_dtype = _y_dtype_name(type(model).__name__, facts)
     arrays, scalars, models = ({name: fitted.public[name] for name in names} for names in declared_by(type(model)))
+    scalars = {name: value for name, value in scalars.items() if value is not None or name not in _OPTIONAL}
     parts = Parts(parameters=_plain_params(model), fitted=scalars | {"y_dtype_": y_dtype}, arrays=arrays, models=models)
     if facts.feature_names_in is not None:
         parts.names["feature_names_in_"] = [str(name) for name in facts.feature_names_in]
@@ -58,8 +61,8 @@ def expect(cls: type[XMCClassifier], owner: str, fitted: Mapping[str, Any]) -> E
     """Check the scalars and return what else the class needs."""
     declared = declared_by(cls)
     rules = declared.scalars | {"y_dtype_": (Choice(*_Y_DTYPES),)}
-    check_keys(f'{owner}: "fitted"', fitted, rules)
-    check_params(f'{owner}: "fitted"', fitted, rules)
+    check_keys(f'{owner}: "fitted"', fitted, rules.keys() - _OPTIONAL, _OPTIONAL)
+    check_params(f'{owner}: "fitted"', fitted, {name: rules[name] for name in fitted})
     stored_as = _Y_DTYPES[fitted["y_dtype_"]]
     arrays = dict(declared.arrays)
     names: frozenset[str] = frozenset()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from longtail._array_files.specs import shown
-from longtail._rules import Instance, Nothing, Real, Rule, check_params, check_value
+from longtail._rules import DataNote, Instance, Nothing, Numbers, Rule, check_params, check_value
 from longtail.calibration import Calibration
 from longtail.saving.parts import Expected, Parts, Storage, check_distinct, check_keys, check_length
 from longtail.tagging import Tagger
@@ -14,7 +14,6 @@ from longtail.tagging.state import TaggerState
 from longtail.tagging.vectorizer import TextVectorizer
 
 _LISTS = (list, tuple, set, frozenset)
-_MAX_METRICS = 1000
 _NAMES = frozenset({"label_names_", "blocked", "example_texts_"})
 _MODELS: dict[str, tuple[Rule, ...]] = {
     "estimator": (Instance("XMCClassifier"),),
@@ -27,7 +26,7 @@ def take_tagger_apart(tagger: Tagger) -> Parts:
     """Collect the names, and the models that a tagger owns."""
     state = tagger._whole()
     return Parts(
-        fitted={"metrics_": state.metrics},
+        fitted={"metrics_": state.metrics} | ({"evaluated_on_": state.evaluated_on} if state.evaluated_on else {}),
         names={
             "label_names_": state.label_names,
             "blocked": sorted(tagger._blocked()),
@@ -39,12 +38,10 @@ def take_tagger_apart(tagger: Tagger) -> Parts:
 
 def expect_tagger(cls: type[Tagger], owner: str, fitted: Mapping[str, Any]) -> Expected:
     """Say what a tagger needs."""
-    check_keys(f'{owner}: "fitted"', fitted, ("metrics_",))
-    metrics = fitted["metrics_"]
-    if not isinstance(metrics, dict) or len(metrics) > _MAX_METRICS:
-        raise ValueError(f'{owner}: "metrics_" must be an object of numbers, got {shown(metrics)}')
-    for name, value in metrics.items():
-        check_value(f'{owner}: "metrics_"', shown(name), value, (Real(),))
+    check_keys(f'{owner}: "fitted"', fitted, ("metrics_",), ("evaluated_on_",))
+    check_value(f'{owner}: "fitted"', "metrics_", fitted["metrics_"], (Numbers(),))
+    if "evaluated_on_" in fitted:
+        check_value(f'{owner}: "fitted"', "evaluated_on_", fitted["evaluated_on_"], (DataNote(),))
     return Expected(names=_NAMES, models=_MODELS)
 
 
@@ -62,7 +59,8 @@ def put_tagger_together(cls: type[Tagger], parts: Parts) -> Tagger:
         estimator._calibrate_with(calibration)
     tagger = cls(blocked=parts.names["blocked"])
     metrics = {name: float(value) for name, value in parts.fitted["metrics_"].items()}
-    tagger._put(TaggerState(estimator, vectorizer, label_names, parts.names["example_texts_"], metrics))
+    state = TaggerState(estimator, vectorizer, label_names, parts.names["example_texts_"], metrics)
+    tagger._put(replace(state, evaluated_on=parts.fitted.get("evaluated_on_")))
     return tagger
 
 

@@ -183,14 +183,16 @@ def _add_tagging(app: FastAPI, served: ServedModel, limits: Limits, board: Board
         snapshot = served.current
         tags = snapshot.tagger.tag([body.text], **body.filters())[0]
         board.add_texts(1)
-        return _json(snapshot, schemas.TagResponse(labels=_scored(tags)))
+        n_known = int(snapshot.tagger.known_words([body.text])[0])
+        return _json(snapshot, schemas.TagResponse(labels=_scored(tags), known_words=n_known))
 
     def tag_batch(body: schemas.TagBatchRequest) -> Response:
         """Propose labels for several texts."""
         snapshot = served.current
         rows = snapshot.tagger.tag(body.texts, **body.filters()) if body.texts else []
         board.add_texts(len(body.texts))
-        return _json(snapshot, schemas.TagBatchResponse(rows=[_scored(tags) for tags in rows]))
+        n_known = [int(n) for n in snapshot.tagger.known_words(body.texts)] if body.texts else []
+        return _json(snapshot, schemas.TagBatchResponse(rows=[_scored(tags) for tags in rows], known_words=n_known))
 
     def explain(body: schemas.ExplainRequest) -> Response:
         """Return the words that speak for and against a label."""

@@ -83,12 +83,14 @@ class TagResponse(BaseModel):
     """The labels of one text, best first."""
 
     labels: list[ScoredLabel]
+    known_words: int = Field(description="Words of the text that the model knows; with 0 it only guesses.")
 
 
 class TagBatchResponse(BaseModel):
     """The labels of each text, in the order of the texts."""
 
     rows: list[list[ScoredLabel]]
+    known_words: list[int] = Field(description="Words of each text that the model knows; with 0 it only guesses.")
 
 
 class Word(BaseModel):

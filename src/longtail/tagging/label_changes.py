@@ -41,6 +41,7 @@ def with_new_labels(state: TaggerState, inputs: Any, labels: list[list[str]], pr
         estimator=grown,
         label_names=[*state.label_names, *names],
         metrics={},
+        evaluated_on=None,
     )
 
 
@@ -61,6 +62,7 @@ def without_labels(state: TaggerState, names: Iterable[str]) -> TaggerState:
         estimator=smaller,
         label_names=[state.label_names[place] for place in places.tolist()],
         metrics={},
+        evaluated_on=None,
     )
 
 

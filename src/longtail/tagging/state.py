@@ -26,6 +26,7 @@ class TaggerState:
     label_names: list[str]
     example_texts: list[str] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
+    evaluated_on: dict[str, Any] | None = None
 
     @property
     def calibration(self) -> Calibration | None:

@@ -265,8 +265,10 @@ class Tagger(Estimator):
         self._put(replace(state, estimator=estimator))
         return self
 
-    def evaluate(self, texts: Any, labels: Sequence[Iterable[str]]) -> Evaluation:
+    def evaluate(self, texts: Any, labels: Sequence[Iterable[str]], *, data: str | None = None) -> Evaluation:
         """Measure the ranking on labelled texts; the numbers also go into the model card.
+
+        `data` is what the card calls these texts, for instance the name of their file.
 
         Labels that the tagger does not know cannot be ranked and do not count; `encode` tells how many there are.
         """
@@ -275,8 +277,19 @@ class Tagger(Estimator):
         propensity = from_counts(state.estimator.label_counts_, state.estimator.n_rows_)
         top = state.estimator.predict_top_k(state.rows(self._checked(state, texts)), 5)
         found = evaluate(top, Y, propensity=propensity)
-        self._put(replace(state, metrics={name: float(value) for name, value in found.items()}))
+        measured = {name: float(value) for name, value in found.items()}
+        self._put(replace(state, metrics=measured, evaluated_on={"data": data, "n_rows": found.n_rows}))
         return found
+
+    def known_words(self, texts: Any) -> NDArray[np.int64]:
+        """Count the known features of each text: words and n-grams that occurred in the training texts.
+
+        A text with none is ranked without looking at it: its labels are the same for all such texts.
+        """
+        state = self._whole()
+        if state.vectorizer is None:
+            raise ValueError("Tagger: known_words needs words, but this tagger was fitted on vectors")
+        return state.vectorizer.n_known(state.rows(self._checked(state, texts)))
 
     def explain(self, text: str, label: str, *, max_words: int | None = None) -> Explanation:
         """Return what each word of a text adds to the score of a label.
@@ -398,6 +411,7 @@ class Tagger(Estimator):
             if calibration is None
             else {**calibration.params(), "n_rows": calibration.n_rows_, "ece": calibration.ece_},
             "metrics": dict(state.metrics),
+            "evaluated_on": state.evaluated_on,
         }
 
     def encode(self, labels: Sequence[Iterable[str]]) -> tuple[sp.csr_array, int]:

@@ -214,9 +214,14 @@ class TextVectorizer(Parameters):
 
     def rows_without_words(self, X: sp.csr_array) -> NDArray[np.bool_]:
         """Say which rows of `transform` have no feature at all: no word of such a text was in the training texts."""
-        words = X if self.embedding is None else sp.csr_array(X)[:, : len(self.feature_ends_)]
-        empty: NDArray[np.bool_] = np.diff(words.indptr) == 0
+        empty: NDArray[np.bool_] = self.n_known(X) == 0
         return empty
+
+    def n_known(self, X: sp.csr_array) -> NDArray[np.int64]:
+        """Count the words and n-grams of the vocabulary in each row of `transform`."""
+        words = X if self.embedding is None else sp.csr_array(X)[:, : len(self.feature_ends_)]
+        counts: NDArray[np.int64] = np.diff(words.indptr).astype(np.int64)
+        return counts
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the features as an array, for scikit-learn; `input_features` is ignored."""

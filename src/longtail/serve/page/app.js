@@ -18,6 +18,7 @@ const element = (name, className, text) => {
 
 const state = {
   labels: [],          // of the last answer, best first
+  knownWords: null,    // words of the tagged text that the model knows
   taggedText: "",      // the text they belong to
   asked: [],           // labels the user asked about, with their scores
   threshold: null,     // null: show all
@@ -111,7 +112,10 @@ async function tagNow() {
     }
     clearError();
     widenRange();
-    byId("status").textContent = milliseconds === null ? "" : `${milliseconds.toFixed(1)} ms`;
+    state.knownWords = answer.known_words;
+    byId("status").textContent = state.knownWords === 0
+      ? "The model knows no word of this text: the labels are a guess."
+      : milliseconds === null ? "" : `${milliseconds.toFixed(1)} ms`;
     showLabels();
   } catch (error) {
     showError(error);
@@ -459,7 +463,7 @@ function noteVersion(version) {
 
 async function copyJson() {
   const labels = [...state.labels.filter(isShown), ...state.asked];
-  const json = JSON.stringify({ text: state.taggedText, labels }, null, 2);
+  const json = JSON.stringify({ text: state.taggedText, labels, known_words: state.knownWords }, null, 2);
   try {
     await navigator.clipboard.writeText(json);
   } catch {
