@@ -210,13 +210,20 @@ def test_rows_without_features_or_labels_are_negatives():
     assert np.linalg.norm(twin.gradient(weights_of(model, 1))) <= twin.tolerance() * (1 + 1e-4) + 1e-5
 
 
-@pytest.mark.parametrize(("kind", "factor"), [("propensity", lambda p: 1 / p), ("unbiased", lambda p: 2 / p - 1)])
+@pytest.mark.parametrize(
+    ("kind", "factor"),
+    [
+        ("propensity", lambda p, _: 1 / p),
+        ("unbiased", lambda p, _: 2 / p - 1),
+        ("class-balanced", lambda p, n: (2 / p - 1) * 0.1 / (1 - 0.9**n)),
+    ],
+)
 def test_propensities_weigh_the_positives(kind, factor):
     X, Y = random_problem(11)
     model = lt.DiSMEC(positive_weights=kind, prune_below=0.0, tolerance=1e-3, n_jobs=1).fit(X, Y)
     propensities = lt.propensity.from_labels(Y)
     for label in (0, 6, 11):
-        twin = Problem(X, Y[:, [label]].toarray().ravel() > 0, weight=factor(propensities[label]))
+        twin = Problem(X, Y[:, [label]].toarray().ravel() > 0, weight=factor(propensities[label], Y[:, [label]].sum()))
         w = weights_of(model, label)
         assert np.linalg.norm(twin.gradient(w)) <= twin.tolerance(1e-3) * (1 + 1e-3) + 1e-4
 

@@ -70,6 +70,8 @@ class XMCClassifier(Estimator):
     # What a parameter may be, and where `longtail.tune` looks for good values: both from the annotations.
     _rules: ClassVar[Any] = Collected(*_rules.KINDS)
     _ranges: ClassVar[Any] = Collected(Between, OneOf, single=True)
+    # Parameters that came after format 2, with the values that older models were trained with.
+    _absent: ClassVar[dict[str, Any]] = {}
     # predict() returns the labels whose score reaches this.
     _threshold: ClassVar[float] = 0.5
 

@@ -139,6 +139,42 @@ def from_labels(Y: ArrayLike | SparseMatrix, *, preset: str = "default") -> NDAr
     return PropensityModel.preset(preset).from_labels(Y)
 
 
+def positive_weights(
+    kind: str, label_counts: ArrayLike, n_rows: int, *, model: PropensityModel | None = None, beta: float = 0.9
+) -> NDArray[np.float32]:
+    """Give the weight of the positives of each label in training.
+
+    Parameters
+    ----------
+    kind : {"propensity", "unbiased", "class-balanced"}
+        1/p; 2/p - 1, the convex surrogate of the unbiased loss; or the latter times (1 - beta) / (1 - beta^N), which
+        counts the N rows of a label as fewer the more there are. Qaraei, Schultheis, Gupta and Babbar: *Convex
+        surrogates for unbiased loss functions in extreme classification with missing labels*, WWW 2021.
+    label_counts : array of shape (n_labels,)
+        Number of training rows that have each label.
+    n_rows : int
+        Number of training rows.
+    model : PropensityModel, optional
+        Default: the paper's, A = 0.55 and B = 1.5.
+    beta : float in [0, 1), default 0.9
+
+    Examples
+    --------
+    >>> from longtail import propensity
+    >>> propensity.positive_weights("class-balanced", [1, 10, 1000], n_rows=10_000).round(2)
+    array([17.42,  1.24,  0.16], dtype=float32)
+    """
+    counts = _check_counts("label_counts", label_counts)
+    inverse = 1 / (model or PropensityModel.preset("default")).from_counts(counts, n_rows)
+    if kind == "propensity":
+        return inverse.astype(np.float32)
+    unbiased = 2 * inverse - 1
+    if kind == "unbiased":
+        return unbiased.astype(np.float32)
+    # A label without rows has no positives to weigh.
+    return np.asarray(unbiased * (1 - beta) / (1 - beta ** np.maximum(counts, 1)), dtype=np.float32)
+
+
 def fit(
     observed_counts: ArrayLike, complete_counts: ArrayLike, n_rows: int, *, labels_per_bin: int = 20
 ) -> PropensityModel:

@@ -43,6 +43,7 @@ FAMILY = {
     "exact": lambda: small(leaves="exact"),
     "logistic": lambda: small(loss="logistic", cost=10.0),
     "int8": lambda: small(weight_type="int8"),
+    "class-balanced": lambda: small(positive_weights="class-balanced", balance_beta=0.5),
     "propensity": lambda: small(label_vectors="propensity", positive_weights="propensity"),
     "parabel": lambda: lt.LabelTree.parabel(max_leaf_size=4, unit_rows=True, n_jobs=1),
     "bonsai": lambda: lt.LabelTree.bonsai(fan_out=4, max_leaf_size=4, unit_rows=True, n_jobs=1),

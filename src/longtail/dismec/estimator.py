@@ -30,7 +30,7 @@ from longtail.dismec.masks import label_masks
 from longtail.dismec.similar_labels import label_tree
 from longtail.dismec.state import OneVsAll
 from longtail.execution import Executor, Run, Shard
-from longtail.propensity import PropensityModel
+from longtail.propensity import PropensityModel, positive_weights
 
 _START_MARGINS = {"squared_hinge": -2.0, "logistic": -3.0}  # t of the paper, section 4 and 5
 
@@ -70,9 +70,10 @@ class DiSMEC(XMCClassifier):
         Weights of smaller size are dropped from the model.
     weight_type : "float32" or "int8", default "float32"
         int8 keeps one byte a weight, scaled by label; P@1 moves by a tenth or two of a point (EURLex-4K: -0.16).
-    positive_weights : None, "propensity" or "unbiased", default None
+    positive_weights : None, "propensity", "unbiased" or "class-balanced", default None
         Weigh the positives of each label by 1/p, or by 2/p - 1, the convex surrogate of the unbiased loss; p is the
-        label's propensity, with `propensity_a` and `propensity_b` (default 0.55 and 1.5).
+        label's propensity, with `propensity_a` and `propensity_b` (default 0.55 and 1.5). "class-balanced" is
+        (2/p - 1)·(1 - β)/(1 - β^N) for a label with N rows; β is `balance_beta` (default 0.9).
     solver : "auto" or "newton", default "auto"
         "auto" trains on working sets where it can; "newton" always takes Newton steps over all active rows, as the
         paper does.
@@ -122,10 +123,11 @@ class DiSMEC(XMCClassifier):
     prune_below: Annotated[float, Real(0)] = 0.01
     weight_type: Annotated[str, Choice("float32", "int8")] = "float32"
     positive_weights: Annotated[
-        str | None, Choice("propensity", "unbiased"), Nothing(), OneOf(None, "propensity", "unbiased")
+        str | None, Choice("propensity", "unbiased", "class-balanced"), Nothing(), OneOf(None, "propensity", "unbiased")
     ] = None
     propensity_a: Annotated[float, Real(0, 100)] = 0.55
     propensity_b: Annotated[float, Real(0, above=True)] = 1.5
+    balance_beta: Annotated[float, Real(0, 0.9999)] = 0.9
     solver: Annotated[str, Choice("auto", "newton")] = "auto"
     cg_rule: Annotated[str, Choice("residual", "quadratic")] = "residual"
     cg_tolerance: Annotated[float, Real(0, 1, above=True)] = 0.1
@@ -134,6 +136,7 @@ class DiSMEC(XMCClassifier):
 
     _State: ClassVar = OneVsAll
     _threshold: ClassVar[float] = 0.0
+    _absent: ClassVar[dict[str, Any]] = {"balance_beta": 0.9}
 
     # ---- training ---------------------------------------------------------------------------------------------
 
@@ -358,10 +361,13 @@ class DiSMEC(XMCClassifier):
             "start_bias": float(self.start_bias),
         }
         if self.positive_weights is not None:
-            model = PropensityModel(self.propensity_a, self.propensity_b)
-            inverse = 1 / model.from_counts(np.diff(columns[0]), X.shape[0])
-            chosen = inverse if self.positive_weights == "propensity" else 2 * inverse - 1
-            arrays["positive_weights"] = chosen.astype(np.float32)
+            arrays["positive_weights"] = positive_weights(
+                self.positive_weights,
+                np.diff(columns[0]),
+                X.shape[0],
+                model=PropensityModel(self.propensity_a, self.propensity_b),
+                beta=float(self.balance_beta),
+            )
         order: NDArray[Any] = np.arange(Y.shape[1])
         if start in ("ovap", "ovap++"):
             shared = training.all_negative_weights(arrays, params, control, strict=bool(self.strict_ovap))
@@ -384,6 +390,8 @@ class DiSMEC(XMCClassifier):
     def _label_prints(self, X: Matrix, Y: sp.csr_array) -> NDArray[np.int64]:
         shaping = ("loss", "cost", "tolerance", "bias", "regularize_bias", "prune_below", "positive_weights")
         names: Sequence[str] = (*shaping, "propensity_a", "propensity_b", "weight_type")
+        if self.positive_weights == "class-balanced":
+            names = (*names, "balance_beta")
         params = {name: getattr(self, name) for name in names}
         return label_prints.label_prints(training.matrix_arrays(X), X.shape, training.label_columns(Y), params)
 

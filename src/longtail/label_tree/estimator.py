@@ -27,7 +27,7 @@ from longtail.label_tree.estimate import Estimate, probe
 from longtail.label_tree.paths import path_contributions
 from longtail.label_tree.shapes import Shape
 from longtail.label_tree.state import LabelForest
-from longtail.propensity import PropensityModel
+from longtail.propensity import PropensityModel, positive_weights
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -78,9 +78,10 @@ class LabelTree(XMCClassifier):
         Weights of smaller size are dropped from the model; None means 0.1, and 0.02 with exact leaves.
     weight_type : "float32" or "int8", default "float32"
         int8 keeps one byte per weight, scaled by edge.
-    positive_weights : None, "propensity" or "unbiased", default None
+    positive_weights : None, "propensity", "unbiased" or "class-balanced", default None
         Weigh the positives of each label by 1/p, or by 2/p - 1; p is the label's propensity, with `propensity_a` and
-        `propensity_b` (default 0.55 and 1.5).
+        `propensity_b` (default 0.55 and 1.5). "class-balanced" is (2/p - 1)·(1 - β)/(1 - β^N) for a label with N rows;
+        β is `balance_beta` (default 0.9).
     beam_width : int or None, default None
         How many nodes per level a prediction follows; as wide as the level, it is exact. None means 10, and with exact
         leaves the same as for `negative_beam`.
@@ -124,15 +125,17 @@ class LabelTree(XMCClassifier):
     prune_below: Annotated[float | None, Real(0), Nothing()] = None
     weight_type: Annotated[str, Choice("float32", "int8")] = "float32"
     positive_weights: Annotated[
-        str | None, Choice("propensity", "unbiased"), Nothing(), OneOf(None, "propensity", "unbiased")
+        str | None, Choice("propensity", "unbiased", "class-balanced"), Nothing(), OneOf(None, "propensity", "unbiased")
     ] = None
     propensity_a: Annotated[float, Real(0, 100)] = 0.55
     propensity_b: Annotated[float, Real(0, above=True)] = 1.5
+    balance_beta: Annotated[float, Real(0, 0.9999)] = 0.9
     beam_width: Annotated[int | None, Int(1, 2**31 - 1), Nothing()] = None
     link_power: Annotated[int, Int(1, 3)] = 3
     path_weight: Annotated[float | None, Real(0), Nothing()] = None
 
     _State: ClassVar[type[State]] = LabelForest
+    _absent: ClassVar[dict[str, Any]] = {"balance_beta": 0.9}
 
     # ---- the family -------------------------------------------------------------------------------------------
 
@@ -396,8 +399,9 @@ class LabelTree(XMCClassifier):
     def _positive_weights(self, counts: NDArray[np.int64], n_rows: int) -> NDArray[np.float32] | None:
         if self.positive_weights is None:
             return None
-        inverse = self._inverse_propensities(counts, n_rows)
-        return (inverse if self.positive_weights == "propensity" else 2 * inverse - 1).astype(np.float32)
+        model = PropensityModel(self.propensity_a, self.propensity_b)
+        beta = float(self.balance_beta)
+        return positive_weights(self.positive_weights, counts, n_rows, model=model, beta=beta)
 
     def _inverse_propensities(self, counts: NDArray[np.int64], n_rows: int) -> NDArray[np.float64]:
         model = PropensityModel(self.propensity_a, self.propensity_b)

@@ -113,6 +113,7 @@ def _classes_of(parts: Parts) -> dict[str, Any]:
 
 def _made(cls: type[XMCClassifier], parameters: Mapping[str, Any]) -> XMCClassifier:
     names = set(cls._get_param_names())
+    parameters = {**cls._absent, **parameters}  # older models lack what came later
     check_keys(f'"parameters" of {cls.__name__}', parameters, names - _OF_THIS_MACHINE, optional=names)
     own = {name: _parameter(value) for name, value in parameters.items() if name not in _OF_THIS_MACHINE}
     model = cls(**own)
