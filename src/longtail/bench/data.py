@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import datasets
 from longtail.baselines import Popularity
 from longtail.bench.matrix import Data
 from longtail.datasets.formats import TEXT_ENDINGS
+from longtail.propensity import PropensityModel
 from longtail.tagging import Tagger, TextVectorizer
 
 
@@ -23,6 +25,8 @@ class Prepared:
         if data.max_rows:
             X, Y, X_test, Y_test = (matrix[: data.max_rows] for matrix in (X, Y, X_test, Y_test))
         _check(data, X, Y, X_test, Y_test)
+        if data.missing:
+            Y = drop_labels(Y, **data.missing)
         if data.unit_rows:
             X, X_test = datasets.unit_rows(X), datasets.unit_rows(X_test)
         folder.mkdir(parents=True)
@@ -37,6 +41,15 @@ class Prepared:
             "n_features": int(X.shape[1]),
             "n_labels": int(Y.shape[1]),
         }
+
+
+def drop_labels(Y: Any, a: float = 0.55, b: float = 1.5, seed: int = 0) -> sp.csr_array:
+    """Keep each label of each row with the propensity of the label: what is left of a complete truth."""
+    counts = np.bincount(Y.indices, minlength=Y.shape[1])
+    chances = PropensityModel(a, b).from_counts(counts, Y.shape[0])
+    kept = np.random.default_rng(seed).random(Y.nnz) < chances[Y.indices]
+    rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))[kept]
+    return sp.csr_array((np.ones(int(kept.sum()), np.float32), (rows, Y.indices[kept])), shape=Y.shape)
 
 
 def _read(data: Data, files: Path) -> tuple[tuple[Any, Any], tuple[Any, Any]]:

@@ -69,6 +69,9 @@ class Data:
         Parameters of `make_synthetic`; a tenth of the rows are for testing.
     max_rows : int
         Use only the first rows of both parts; 0: all.
+    missing : dict
+        ``{"a": 0.55, "b": 1.5, "seed": 0}``: each training label is kept with the propensity of its label only, as
+        in figure 3 of the PfastreXML paper; the test part stays complete.
     """
 
     name: str
@@ -80,12 +83,14 @@ class Data:
     sample: bool = False
     synthetic: dict[str, Any] = field(default_factory=dict)
     max_rows: int = 0
+    missing: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         owner = f"bench: data {self.name!r}"
         check_params(owner, {name: getattr(self, name) for name in _DATA_RULES}, _DATA_RULES)
         _names(f"{owner}: as_is", self.as_is)
         _known(f"{owner}: synthetic", self.synthetic, set(inspect.signature(make_synthetic).parameters))
+        _known(f"{owner}: missing", self.missing, {"a", "b", "seed"})
         if bool(self.train and self.test) + self.sample + bool(self.synthetic) != 1:
             raise ValueError(f"bench: data {self.name!r} needs train and test, or sample = true, or synthetic")
 
@@ -108,6 +113,7 @@ class Cell:
     def identity(self) -> dict[str, Any]:
         """Return the fields that identify this cell in the results."""
         data = {key: value for key, value in asdict(self.data).items() if value and key != "name"}
+        extras = {"extras_asked": self.system.extras} if self.system.extras else {}
         return {
             "dataset": self.data.name,
             "data": data,
@@ -117,6 +123,7 @@ class Cell:
             "params": self.system.params,
             "threads": self.threads,
             "repetition": self.repetition,
+            **extras,
         }
 
     def key(self) -> str:
@@ -126,7 +133,8 @@ class Cell:
 def key_of(record: dict[str, Any]) -> str:
     """Return the key of a finished cell; a changed parameter or file name makes a different cell."""
     parts = [record.get(name) for name in ("dataset", "data", "system", "params", "threads", "repetition")]
-    return json.dumps(parts, sort_keys=True)
+    extras = record.get("extras_asked")  # no part of the key without them: older results stay valid
+    return json.dumps([*parts, extras] if extras else parts, sort_keys=True)
 
 
 def read_matrix(path: Path, peers: Peers | None = None) -> list[Cell]:

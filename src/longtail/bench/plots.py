@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-_STYLE: Any = {
+STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "longtail",  # the same results give the same file
     "font.size": 10,
@@ -44,7 +44,7 @@ def draw_plots(lines: list[dict[str, Any]], folder: Path) -> list[Path]:
     sets = list(dict.fromkeys(str(row.first["dataset"]) for row in single))
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         for dataset in sets:
             rows = [row for row in single if row.first["dataset"] == dataset]
             for name, (column, axis) in _AGAINST.items():

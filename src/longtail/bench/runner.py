@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longtail import metrics, propensity
 from longtail.bench.data import Prepared
+from longtail.bench.extras import tail_contributions
 from longtail.bench.machine import describe_machine
 from longtail.bench.matrix import Cell, key_of
 from longtail.bench.results import append_result, check_writable, read_results
@@ -97,10 +99,10 @@ class _Bench:
     def __init__(self, place: Path, data_folder: Path) -> None:
         self._place = place
         self._data_folder = data_folder
-        self._sets: dict[tuple[str, bool], Prepared] = {}
+        self._sets: dict[tuple[str, bool, str], Prepared] = {}
 
     def prepare(self, cell: Cell) -> Prepared:
-        key = cell.data.name, cell.data.unit_rows
+        key = cell.data.name, cell.data.unit_rows, json.dumps(cell.data.missing, sort_keys=True)
         if key not in self._sets:
             self._sets[key] = Prepared(cell.data, self._data_folder, self._place / f"data-{len(self._sets)}")
         return self._sets[key]
@@ -113,13 +115,22 @@ class _Bench:
                 python = Path(sys.executable) if find is None else find()
                 record |= _run_worker(cell, python, prepared.folder, Path(answer))
                 label_ids = np.load(Path(answer) / "label_ids.npy")
+                swept = [np.load(path) for path in sorted(Path(answer).glob("sweep-*.npy"))]
             except (RuntimeError, OSError) as error:
                 return record | {"failed": str(error)}
         known = propensity.from_counts(prepared.label_counts, prepared.sizes["n_rows"])
-        values = metrics.evaluate(label_ids, prepared.Y_test, propensity=known)
+
+        def measure(label_ids: NDArray[np.int32]) -> dict[str, float]:
+            values = metrics.evaluate(label_ids, prepared.Y_test, propensity=known)
+            return {name: round(values[name], 3) for name in _METRICS}
+
+        for point, found in zip(record.get("sweep", []), swept, strict=True):
+            point |= measure(found)
+        if cell.system.extras.get("contributions"):
+            record["contributions"] = tail_contributions(label_ids, prepared.Y_test, prepared.label_counts, known)
         tail = metrics.evaluate_tail(label_ids, prepared.Y_test, prepared.label_counts, _TOP_K)
         macro = {f"{shown}@{_TOP_K}": round(tail.everything.measures[name].value, 3) for name, shown in _MACRO.items()}
-        return record | {name: round(values[name], 3) for name in _METRICS} | macro | {"tail": tail.to_dict()}
+        return record | measure(label_ids) | macro | {"tail": tail.to_dict()}
 
 
 def _run_worker(cell: Cell, python: Path, data: Path, answer: Path) -> dict[str, Any]:
@@ -133,6 +144,7 @@ def _run_worker(cell: Cell, python: Path, data: Path, answer: Path) -> dict[str,
         "warm_ups": cell.warm_ups,
         "dense": cell.data.dense,
         "top_k": _TOP_K,
+        "extras": cell.system.extras,
         "data": str(data),
         "answer": str(answer),
     }

@@ -26,6 +26,8 @@ class System:
         Name in tables.
     params : dict
         Passed to the adapter; for our systems the estimator's name and parameters.
+    extras : dict
+        What a cell stores besides the usual measurements (`extras.py`); only for our systems.
     adapter, adapters : str or None, Path or None
         For a peer: its name in ``SYSTEMS`` of the file `adapters`.
     interpreter : callable or None
@@ -35,6 +37,7 @@ class System:
     name: str
     title: str
     params: dict[str, Any] = field(default_factory=dict)
+    extras: dict[str, Any] = field(default_factory=dict)
     adapter: str | None = None
     adapters: Path | None = None
     interpreter: Callable[[], Path] | None = None

@@ -129,7 +129,7 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
     folder, answer, top_k = Path(task["data"]), Path(task["answer"]), int(task["top_k"])
     make = find_adapter(task["adapter"], task["adapters"])
     is_ours = make is Longtail
-    (X, Y), (X_test, _) = (read_pair(folder, part, wide=is_ours) for part in ("train", "test"))
+    (X, Y), (X_test, Y_test) = (read_pair(folder, part, wide=is_ours) for part in ("train", "test"))
     if is_ours and task["dense"]:
         X, X_test = X.toarray(), X_test.toarray()
     system = make(int(task["threads"]), answer, task["params"])
@@ -137,6 +137,7 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
     clock = Clock()
     system.train(X, Y)
     record: dict[str, Any] = clock.seconds("train") | {"peak_memory_mb": round(peak_bytes() / 1e6, 1)}
+    trained = system.model if is_ours else None
     path = answer / "model"
     system.save(path)
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
@@ -153,6 +154,10 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
     record["predict_ms_per_row"] = round(1000 * record["predict_wall_seconds"] / max(1, X_test.shape[0]), 4)
     record["predict_ms_single_row"] = single_row_ms(system, rows, X_test.shape[0], top_k)
     np.save(answer / "label_ids.npy", padded(found, top_k))
+    if trained is not None and task.get("extras"):
+        from longtail.bench.extras import measure_extras
+
+        record |= measure_extras(trained, task["extras"], X_test, Y_test, answer, top_k)
     versions = {name: importlib.metadata.version(name) for name in make.packages}
     return record | {"versions": versions | {"python": sys.version.split()[0]}}
 

@@ -19,6 +19,7 @@ from longtail.cli.info import info
 from longtail.cli.labels import labels
 from longtail.cli.predict import predict
 from longtail.cli.report import report
+from longtail.cli.reproduce import reproduce
 from longtail.cli.serve import serve
 from longtail.cli.tag import tag
 from longtail.cli.train import train
@@ -61,6 +62,7 @@ for command in (
     serve,
     feedback,
     bench,
+    reproduce,
     completion,
 ):
     app.add_command(command)

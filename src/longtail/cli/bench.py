@@ -117,7 +117,7 @@ def bench(
             for cell in cells:
                 click.echo(json.dumps(cell.identity()) if as_json else _name(cell))
             return
-        n_unread = _run(
+        n_unread = run_cells(
             cells,
             results,
             data_folder=data_folder or Path(os.environ.get("LONGTAIL_DATA", "")),
@@ -166,7 +166,7 @@ def _chosen(cells: list[Cell], matrix: Path, systems: tuple[str, ...], datasets:
     return cells
 
 
-def _run(cells: list[Cell], results: Path, **options: Any) -> int:
+def run_cells(cells: list[Cell], results: Path, **options: Any) -> int:
     """Run the cells and print progress; return the number of cells whose data could not be read."""
     from longtail.bench import read_results, run_matrix
     from longtail.bench.matrix import key_of

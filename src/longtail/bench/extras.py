@@ -1,0 +1,136 @@
+"""Measurements that only some cells need: statistics of the trained model, numbers of trees, decisions, the tail.
+
+A system asks for them by name (`System.extras`):
+
+attributes : fitted attributes that are stored as they are, such as ``balance_``
+sweep : ``{"orders": ["random"], "n_trees": [1, 5, 10]}``, predictions of FastXML with fewer trees
+decisions : precision and recall of the binary decisions, averaged over labels
+course : the course of DiSMEC's training, summed up over labels (needs ``keep_statistics``)
+contributions : what labels of each training frequency contribute to PSP@1 and PSP@5
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail import metrics
+
+NAMES = ("attributes", "sweep", "decisions", "course", "contributions")
+_TAIL_EDGES = np.array([1, 2, 3, 5, 8, 12, 20, 35, 60, 100, 200, 400, 1000, 10_000, 100_000])
+_QUANTILES = (0.05, 0.95)
+
+
+def measure_extras(
+    model: Any, extras: dict[str, Any], X_test: Any, Y_test: Any, answer: Path, top_k: int
+) -> dict[str, Any]:
+    """Return what the extras ask of a trained model; the rankings of a sweep are written as sweep-*.npy."""
+    found: dict[str, Any] = {}
+    if names := extras.get("attributes"):
+        found["attributes"] = {name: _plain(getattr(model, name)) for name in names}
+    if sweep := extras.get("sweep"):
+        found["sweep"] = _sweep(model, sweep, X_test, answer, top_k)
+    if extras.get("decisions"):
+        found |= decision_scores(model.predict(X_test), Y_test)
+    if extras.get("course"):
+        found["course"] = training_course(model.statistics_, model.label_counts_, model.n_rows_)
+    return found
+
+
+def _sweep(model: Any, sweep: dict[str, Any], X: Any, answer: Path, top_k: int) -> list[dict[str, Any]]:
+    points: list[dict[str, Any]] = []
+    for order in sweep["orders"]:
+        model.set_params(tree_order=order)
+        for n_trees in sweep["n_trees"]:
+            begin = time.perf_counter()
+            label_ids = model.predict_top_k(X, top_k, n_trees=n_trees).label_ids
+            seconds = round(time.perf_counter() - begin, 4)
+            np.save(answer / f"sweep-{len(points):03}.npy", label_ids)
+            points.append({"order": order, "n_trees": n_trees, "predict_wall_seconds": seconds})
+    return points
+
+
+def decision_scores(decided: Any, Y: Any) -> dict[str, float]:
+    """Average precision and recall of the yes/no decisions over the labels that occur in Y, in percent.
+
+    Precision is over the labels that were given to a row at least once; elsewhere it is not defined.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> decided, Y = sp.csr_array(np.array([[1, 1, 0], [1, 0, 0]])), sp.csr_array(np.array([[1, 0, 1], [0, 1, 0]]))
+    >>> decision_scores(decided, Y)
+    {'binary_precision': 25.0, 'binary_recall': 33.333}
+    """
+    widest = max(1, int(np.diff(decided.indptr).max(initial=0)))
+    table = metrics.label_table(decided, Y, k=widest)
+    return {
+        "binary_precision": round(table.mean("precision", table.n_given > 0), 3),
+        "binary_recall": round(table.mean("recall"), 3),
+    }
+
+
+def training_course(statistics: dict[str, Any], label_counts: NDArray[np.int64], n_rows: int) -> dict[str, Any]:
+    """Sum up the statistics of DiSMEC: by Newton step, and by the number of positives of a label."""
+    indptr = statistics["history_indptr"]
+    lengths = np.diff(indptr)
+    steps: dict[str, list[Any]] = {"n_labels": []}
+    scales = {"objectives": 1.0, "active_rows": 1.0 / n_rows, "step_sizes": 1.0, "step_seconds": 1.0, "step_cgs": 1.0}
+    histories = {name: np.asarray(statistics[name]) * scale for name, scale in scales.items() if name in statistics}
+    for step in range(int(lengths.max(initial=0))):
+        places = indptr[:-1][lengths > step] + step
+        steps["n_labels"].append(len(places))
+        for name, values in histories.items():
+            steps.setdefault(name, []).append(_spread(values[places]))
+    names = ("iterations", "cg_steps", "seconds", "first_objective", "distance")
+    trained = label_counts > 0
+    bins = []
+    edges = np.unique(np.geomspace(1, label_counts.max(initial=1) + 1, 12).astype(int))
+    for least, end in pairwise(edges):
+        among = trained & (label_counts >= least) & (label_counts < end)
+        if among.any():
+            found = {name: _spread(np.asarray(statistics[name])[among]) for name in names if name in statistics}
+            bins.append({"positives": float(np.median(label_counts[among])), "n_labels": int(among.sum()), **found})
+    return {"by_step": steps, "by_positives": bins}
+
+
+def tail_contributions(
+    label_ids: NDArray[np.int32], Y: Any, label_counts: NDArray[np.int64], propensity: NDArray[np.float64]
+) -> list[dict[str, float]]:
+    """Split PSP@1 and PSP@5 among labels of similar training frequency; the parts add up to the whole."""
+    weights = 1 / propensity
+    found: list[dict[str, float]] = []
+    tables = {k: metrics.label_table(label_ids, Y, k=k) for k in (1, 5)}
+    best = {k: _best_gain(Y, weights, k) for k in tables}
+    places = np.digitize(label_counts, _TAIL_EDGES)
+    for place in np.unique(places[label_counts > 0]):
+        among = (places == place) & (label_counts > 0)
+        point = {"positives": float(np.median(label_counts[among])), "n_labels": float(among.sum())}
+        for k, table in tables.items():
+            gain = float((table.n_hits * weights)[among].sum())
+            point[f"PSP@{k} part"] = round(100 * gain / max(best[k], 1e-12), 4)
+        found.append(point)
+    return found
+
+
+def _best_gain(Y: Any, weights: NDArray[np.float64], k: int) -> float:
+    """Sum the k largest weights of each row's labels: what a perfect ranking gains."""
+    total = 0.0
+    for first, last in zip(Y.indptr[:-1], Y.indptr[1:], strict=True):
+        gains = np.sort(weights[Y.indices[first:last]])[::-1]
+        total += float(gains[:k].sum())
+    return total
+
+
+def _spread(values: NDArray[Any]) -> list[float]:
+    """Return the mean and the 5 and 95 % quantiles."""
+    return [float(f"{value:.5g}") for value in (values.mean(), *np.quantile(values, _QUANTILES))]
+
+
+def _plain(value: Any) -> Any:
+    return np.asarray(value).tolist()
