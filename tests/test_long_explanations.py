@@ -14,7 +14,7 @@ import longtail as lt
 from longtail.dismec.lookup import places_of_label
 from tests.word_counter import WordCounter
 
-ALPHABET = st.text(alphabet="abAİßé \n\t_-'", max_size=60)
+ALPHABET = st.text(alphabet="abAİßé \n\t\x1c\u3000_-'", max_size=60)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def _character_spans(text: str, name: str) -> list[tuple[int, int]]:
 @given(text=ALPHABET, stop_words=st.sets(st.sampled_from(["ab", "ba", "aa"])))
 def test_features_are_found_where_the_twins_find_them(text: str, stop_words: set[str]) -> None:
     vectorizer = lt.TextVectorizer(
-        min_df=1, max_ngram=2, min_chars=2, max_chars=4, stop_words=sorted(stop_words) or None, lowercase=False
+        min_df=1, max_ngram=2, min_chars=1, max_chars=4, stop_words=sorted(stop_words) or None, lowercase=False
     )
     try:
         vectorizer.fit([text])

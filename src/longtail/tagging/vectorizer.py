@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -23,6 +21,7 @@ from longtail.datasets import unit_rows
 from longtail.datasets.in_memory import text_list
 from longtail.tagging.embeddings import embed, find_embedding
 from longtail.tagging.normalizer import Normalizer, html_parts
+from longtail.tagging.pieces import piece_spans
 from longtail.tagging.scripts import END_OF_CLASSES, RUN_LENGTHS, character_classes, run_pattern, word_pattern
 from longtail.tagging.stemmers import find_stemmer
 
@@ -288,9 +287,13 @@ class TextVectorizer(Parameters):
         words = {name: feature_id for feature_id, name in names.items() if feature_id < self.n_words_}
         pieces = {name: feature_id for feature_id, name in names.items() if feature_id >= self.n_words_}
         prepared, (begins, ends) = self._normalizer().with_origin(_without_surrogates(text))
-        for wanted, spans in ((words, self._word_spans(prepared, words)), (pieces, _piece_spans(prepared, pieces))):
+        for wanted, spans in ((words, self._word_spans(prepared, words)), (pieces, piece_spans(prepared, pieces))):
             for name, begin, end in spans:
-                located[wanted[name]].append((begins[begin], ends[end - 1]) if begin < end else (begins[begin],) * 2)
+                if begin < end:
+                    place = begins[begin], ends[end - 1]
+                else:  # a blank beside a word has no width, and the one after the last word no character of the text
+                    place = (begins[begin] if begin < len(begins) else ends[-1],) * 2
+                located[wanted[name]].append(place)
         for found in located.values():
             found.sort()
         return located
@@ -396,13 +399,13 @@ class TextVectorizer(Parameters):
         is_unicode = self.tokenizer == "unicode"
         stops = set(self.stop_words_)
         found = word_pattern(unicode=is_unicode and not text.isascii()).finditer(text)
-        words = [(match.group(), *match.span()) for match in found if match.group() not in stops]
+        matches = [match for match in found if match.group() not in stops] if stops else list(found)
+        words = [match.group() for match in matches]
         for n in sorted({name.count(" ") + 1 for name in wanted}):
-            for first in range(len(words) - n + 1):
-                part = words[first : first + n]
-                name = part[0][0] if n == 1 else " ".join(word for word, _, _ in part)
+            names = words if n == 1 else map(" ".join, zip(*(words[i:] for i in range(n)), strict=False))
+            for first, name in enumerate(names):
                 if name in wanted:
-                    yield name, part[0][1], part[-1][2]
+                    yield name, matches[first].start(), matches[first + n - 1].end()
         if not is_unicode or text.isascii():
             return
         for match in run_pattern().finditer(text):
@@ -460,19 +463,3 @@ def _without_surrogates(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
-
-
-def _piece_spans(text: str, wanted: dict[str, int]) -> Iterator[tuple[str, int, int]]:
-    """Yield the wanted character n-grams with their places; a blank before or after a word has none of its own."""
-    by_length: defaultdict[int, set[str]] = defaultdict(set)
-    for name in wanted:
-        by_length[len(name)].add(name)
-    if not wanted:
-        return
-    for match in re.finditer(r"\S+", text):
-        begin, end = match.span()
-        padded = f" {match.group()} "
-        for n, names in by_length.items():
-            for at in range(len(padded) - n + 1):
-                if padded[at : at + n] in names:
-                    yield padded[at : at + n], max(begin + at - 1, begin), min(begin + at - 1 + n, end)
