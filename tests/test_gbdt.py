@@ -247,11 +247,22 @@ def test_learnt_projections_beat_random_ones_on_sparse_words() -> None:
     assert found["leml"] > 0.9
 
 
-def test_auto_projects_sparse_rows_and_leaves_dense_ones_alone() -> None:
+def test_auto_projects_rows_with_few_entries_and_leaves_dense_ones_alone() -> None:
     X, Y = sparse_words(0)
     assert small(n_trees=2, n_components=7).fit(X, Y).projection_.shape == (300, 7)
-    assert small(n_trees=2).fit(X.toarray(), Y).projection_.size == 0
+    assert small(n_trees=2).fit(X.toarray() + 1, Y).projection_.size == 0
     assert small(n_trees=2, projection="none").fit(X, Y).projection_.size == 0
+
+
+@pytest.mark.parametrize("projection", ["auto", "pca", "random"])
+def test_the_same_rows_give_the_same_model_and_scores_in_any_container(projection: str) -> None:
+    X, Y = sparse_words(0)
+    params = {"projection": projection, "n_components": 6, "n_trees": 4, "patience": 2, "n_jobs": 2}
+    sparse, dense = small(**params).fit(X, Y), small(**params).fit(X.toarray(), Y)
+    for name, values in sparse._fitted_arrays().items():
+        np.testing.assert_array_equal(values, dense._fitted_arrays()[name], err_msg=name)
+    for left, right in zip(sparse.predict_top_k(X), dense.predict_top_k(X.toarray()), strict=True):
+        np.testing.assert_array_equal(left, right)
 
 
 def test_sparse_and_dense_rows_without_projection_give_the_same_trees() -> None:

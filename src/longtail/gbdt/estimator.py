@@ -30,7 +30,7 @@ from longtail.gbdt.projection import LemlSteps, pca_projection, project, random_
 
 __all__ = ["GBDTSparse", "Split", "TreeVote"]
 
-# A sparse X with more than this share of entries set is treated as dense.
+# X with more than this share of its entries set is treated as dense, whatever its container.
 _DENSE_SHARE = 0.3
 _PROJECTION_ITERATIONS = 5
 
@@ -66,8 +66,8 @@ class GBDTSparse(XMCClassifier):
     row_share, feature_share : float, default 1.0
         Share of the rows and of the (projected) features that each tree sees, drawn per tree.
     projection : {"auto", "leml", "pca", "random", "none"}, default "auto"
-        How sparse rows become dense. LEML learns the projection from the labels. "auto" takes LEML for sparse X and
-        nothing for dense X (or CSR with more than 30 % of its entries set).
+        How sparse rows become dense. LEML learns the projection from the labels. "auto" takes LEML for X with at most
+        30 % of its entries set, in a CSR matrix or in an array alike, and nothing for other X.
     n_components : int, default 100
         Columns of the projection.
     projection_l2 : float, default 10.0
@@ -157,6 +157,8 @@ class GBDTSparse(XMCClassifier):
     def _fit(  # type: ignore[override]
         self, X: Matrix, Y: sp.csr_array, run: Run, *, validation: tuple[Any, Any] | None = None
     ) -> Boosted:
+        if self.projection != "none" and isinstance(X, np.ndarray) and _share_set(X) <= _DENSE_SHARE:
+            X = canonical_csr(X)  # what is learnt must not depend on the container of the rows
         train, held = self._hold_out(LabelledRows(X, Y), validation)
         arrays = _named("", train) if held is None else _named("", train) | _named("held_", held)
         params = {name: value for name, value in self.get_params(deep=False).items() if name != "n_jobs"}
@@ -332,5 +334,6 @@ def _rows_of(X: Matrix, rows: NDArray[np.int64]) -> Matrix:
     return canonical_csr(X[rows]) if sp.issparse(X) else np.ascontiguousarray(X[rows])
 
 
-def _share_set(X: sp.csr_array) -> float:
-    return int(X.nnz) / max(1, int(X.shape[0]) * int(X.shape[1]))
+def _share_set(X: Matrix) -> float:
+    n_set = int(X.nnz) if sp.issparse(X) else int(np.count_nonzero(X))
+    return n_set / max(1, int(X.shape[0]) * int(X.shape[1]))
