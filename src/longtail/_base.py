@@ -47,7 +47,7 @@ _DEEP_TOP_K = 100
 # Rankings are padded to top_k columns, so an absurd value would fill the memory.
 _MAX_TOP_K = 1_000_000
 # The share of rows that fit(calibrate=True) holds out, and how many rows it needs.
-_HELD_OUT = 0.1
+_HELD_OUT = 0.2
 _MIN_CALIBRATED_ROWS = 20
 
 
@@ -113,7 +113,7 @@ class XMCClassifier(Estimator):
             Rows without labels are allowed and count as all-negative.
         calibrate : bool, default False
             Also learn probabilities, for `predict_top_k` by utility and for `predict`. A second model is trained on
-            nine tenths of the rows and calibrated on the others: 0.9 times the cost of the fit in addition.
+            four fifths of the rows and calibrated on the others: 0.8 times the cost of the fit in addition.
         executor : "threads", "inline", "ray", "auto", "ray://host:port" or an Executor, default "threads"
             Where tasks run; "ray" and the like are those of `RayExecutor`. The model is the same, byte for byte.
         checkpoint : path, optional

@@ -5,12 +5,14 @@ A rule ranks labels by slope · probability + offset, with a slope and an offset
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._cancel import current_control
-from longtail._topk import TopK
+from longtail._topk import TopK, values_of
 from longtail.propensity import from_counts
 
 Floats = NDArray[np.float64]
@@ -28,20 +30,33 @@ def rank_affine(top: TopK, slopes: NDArray[np.float32], offsets: NDArray[np.floa
     return TopK(*_core.rank_affine(*top, slopes, offsets, top_k, 1, current_control()))
 
 
-def balanced_power(proba: TopK, label_counts: NDArray[np.int64], n_training_rows: int, max_loss: float) -> float:
+class Judged(NamedTuple):
+    """Candidates of held-out rows by score, with the probabilities of two surfaces: one ranks, the other judges."""
+
+    ranking: TopK
+    judging: TopK
+
+
+def balanced_power(
+    parts: list[Judged], label_counts: NDArray[np.int64], n_training_rows: int, max_loss: float
+) -> float:
     """Return the greatest power of the inverse propensities that costs at most `max_loss` of expected precision.
 
-    Near power 0 the loss of precision grows with the square of the power but the gain of rare labels with the power
-    itself: a little is almost free. Precision at 1, 3 and 5 are kept, each as a share in [0, 1].
+    The loss is one against the ranking by score. Near power 0 it grows with the square of the power but the gain of
+    rare labels with the power itself: a little is almost free. Precision at 1, 3 and 5 are kept, each as a share in
+    [0, 1]. The surface that ranks has not seen the rows that the judging one was learnt on: a surface expects too
+    much of its own ranking.
     """
     log_weights = -np.log(from_counts(label_counts, n_training_rows))
-    best = _precision(rank_affine(proba, np.ones(len(label_counts), np.float32), None, _TOP_K).scores)
 
     def is_cheap(power: float) -> bool:
         slopes = np.exp(power * log_weights).astype(np.float32)
-        ranked = rank_affine(proba, slopes, None, _TOP_K)
-        found = _precision(ranked.scores / slopes[np.maximum(ranked.label_ids, 0)])
-        return bool((best - found <= max_loss).all())
+        losses = [
+            _precision(part.judging.scores[:, :_TOP_K])
+            - _precision(values_of(rank_affine(part.ranking, slopes, None, _TOP_K).label_ids, part.judging))
+            for part in parts
+        ]
+        return bool((np.mean(losses, axis=0) <= max_loss).all())
 
     if is_cheap(1.0):
         return 1.0

@@ -7,9 +7,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from longtail._topk import TopK
+from longtail._topk import TopK, values_of
 from longtail.calibration import Calibration
-from longtail.decisions.lookup import values_of
 from longtail.decisions.ranking import rank
 from longtail.decisions.utilities import parse_utility
 

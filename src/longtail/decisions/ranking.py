@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core
 from longtail._cancel import current_control
-from longtail._topk import TopK
+from longtail._topk import TopK, values_of
 from longtail.calibration import Calibration
-from longtail.decisions.lookup import values_of
 from longtail.decisions.utilities import Utility, parse_utility
 
 # Labels per row that are ranked anew. Below the first hundred scores hardly any label is likely enough to come back.
@@ -48,7 +47,7 @@ def rank(
         - ``"precision"``: the most probable labels.
         - ``"psp"``: propensity-scored precision; ranks by probability times inverse propensity.
         - ``"power:X"``: by probability · (inverse propensity)^X; 0 is "precision", 1 is "psp".
-        - ``"balanced"``: with the power that costs an eighth of a point of precision on held-out rows.
+        - ``"balanced"``: with the greatest power that is as precise as the scores on held-out rows.
         - ``"macro-f1"``, ``"coverage"``: expected macro-F1 at `top_k`, or expected share of labels that are given
           correctly at least once. The labels of all rows are chosen together, so a row's labels depend on the batch.
         - ``"macro-f1-by-row"``: macro-F1 by weights learnt on held-out rows; does not depend on other rows.

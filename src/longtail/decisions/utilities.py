@@ -24,7 +24,7 @@ class Utility(NamedTuple):
     """A parsed utility.
 
     "score" keeps the order of the scores. "power" ranks by probability · weight^power with the inverse propensity as
-    weight, "balanced" so with the power that costs an eighth of a point of precision. "row" ranks by the rule that a
+    weight, "balanced" so with the greatest power that is as precise as the scores. "row" ranks by the rule that a
     calibration has learnt. "batch" chooses for all rows together, for `measure`.
     """
 

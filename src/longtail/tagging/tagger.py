@@ -119,7 +119,7 @@ class Tagger(Estimator):
             The names of the columns of a 0/1 matrix, such as a MultiLabelBinarizer's ``classes_``.
         calibrate : bool, default False
             Also learn probabilities: `tag` then ranks by utility and decides how many labels a text gets. A second
-            estimator is trained on nine tenths of the texts and calibrated on the others, which costs 0.9 times the
+            estimator is trained on four fifths of the texts and calibrated on the others, which costs 0.8 times the
             fit of the estimator in addition; texts are vectorised once. With held-out texts of your own, call
             `calibrate` instead.
         executor, checkpoint, progress
