@@ -10,6 +10,7 @@ from longtail._version import __version__
 if TYPE_CHECKING:
     from longtail import datasets, decisions, metrics, model_selection, propensity
     from longtail._topk import TopK
+    from longtail.auto import Auto
     from longtail.baselines import CPLST, CS, LEML, LPSR, LPSRNB, MLCSSP, Popularity
     from longtail.blend import Blend
     from longtail.calibration import Calibration
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 # Public names are imported when first used, so that `longtail --help` does not pay for scikit-learn.
 _HOMES = {
+    "Auto": "longtail.auto",
     "Blend": "longtail.blend",
     "Calibration": "longtail.calibration",
     "DamagedFileError": "longtail.saving",
@@ -71,6 +73,7 @@ __all__ = [
     "LPSR",
     "LPSRNB",
     "MLCSSP",
+    "Auto",
     "Blend",
     "Calibration",
     "DamagedFileError",

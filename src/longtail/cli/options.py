@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -13,7 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 if TYPE_CHECKING:
+    from longtail._base import XMCClassifier
     from longtail._model import Model
+    from longtail.auto import Auto
     from longtail.datasets import TextData
     from longtail.tagging import Tagger, TextVectorizer
 
@@ -187,6 +191,44 @@ def parse_value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def make_estimator(name: str | None, params: Mapping[str, Any]) -> XMCClassifier | Auto:
+    """Make the estimator of this name; ``auto``, or no name, chooses one when the data is known."""
+    if name not in (None, "auto"):
+        from longtail import saving
+
+        return saving.make_estimator(name, params)
+    from longtail.auto import Auto
+
+    made = Auto()
+    for parameter in params:
+        if parameter not in Auto._rules:
+            raise ValueError(
+                f"auto has no parameter {parameter!r}; it has {', '.join(Auto._rules)}; "
+                "name the estimator that has it, for example with -e DiSMEC"
+            )
+    made.set_params(**params).check_params()
+    return made
+
+
+class _Echo(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(f"auto: {record.getMessage()}", err=True)
+
+
+@contextmanager
+def printed_choice() -> Iterator[None]:
+    """Print to stderr which estimator ``auto`` chooses, and why."""
+    logger = logging.getLogger("longtail.auto")
+    echo, level = _Echo(), logger.level
+    logger.addHandler(echo)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(echo)
+        logger.setLevel(level)
 
 
 def make_vectorizer(pairs: tuple[str, ...]) -> TextVectorizer:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @options.data_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory of the new model.")
-@click.option("-e", "--estimator", default=None, help="Name of the estimator, e.g. Popularity.")
+@click.option("-e", "--estimator", default=None, help="Name of the estimator, e.g. LabelTree; default: auto.")
 @click.option("-p", "--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter of the estimator.")
 @click.option(
     "-t",
@@ -68,7 +68,8 @@ def train(
 ) -> None:
     """Train a model on DATA and save it.
 
-    Texts with label names become a Tagger that answers with names.
+    Texts with label names become a Tagger that answers with names. Without an estimator, or with -e auto, one is chosen
+    that suits the data; -p max_seconds=60 limits the time that it may take.
 
     \b
     Example:
@@ -83,21 +84,24 @@ def train(
                 raise click.UsageError(f"{option} is for texts, but {data} holds vectors")
     import longtail
     from longtail import datasets
-    from longtail.saving import make_estimator
+    from longtail.auto import Auto
 
     settings = {"random_state": random_state, "n_jobs": n_jobs, "unit_rows": unit_rows} | options.parse_params(params)
-    model = make_estimator(estimator, settings)
+    model = options.make_estimator(estimator, settings)
     begin = time.perf_counter()
     trained: Model
     try:
-        if has_texts:
-            texts, labels = options.read_texts(data, reading)
-            trained = longtail.Tagger(model, options.make_vectorizer(text_params), blocked=blocked).fit(
-                texts, labels, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar"
-            )
-        else:
-            X, Y = datasets.read(data)
-            trained = model.fit(X, Y, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar")
+        with options.printed_choice():
+            if has_texts:
+                texts, labels = options.read_texts(data, reading)
+                tagger = longtail.Tagger(model, options.make_vectorizer(text_params), blocked=blocked)
+                trained = tagger.fit(
+                    texts, labels, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar"
+                )
+            else:
+                X, Y = datasets.read(data)
+                chosen = model.choose(X, Y).estimator if isinstance(model, Auto) else model
+                trained = chosen.fit(X, Y, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar")
     except KeyboardInterrupt:
         way = (
             "run the same command again to go on" if checkpoint else "with --checkpoint DIRECTORY a run can be resumed"
@@ -108,9 +112,10 @@ def train(
         click.echo(f"--block {options.printable(name)}: the data has no such label", err=True)
     longtail.save(trained, output, overwrite=overwrite)
     size_bytes = sum(path.stat().st_size for path in output.rglob("*") if path.is_file())
+    name = trained.card()["estimator"]
     result = {
         "model": str(output),
-        "estimator": type(model).__name__,
+        "estimator": name,
         "n_rows": trained.n_rows_,
         "n_features": trained.n_features_in_,
         "n_labels": trained.n_labels_,
@@ -121,7 +126,7 @@ def train(
         click.echo(json.dumps(result))
     else:
         click.echo(
-            f"{type(model).__name__} trained on {counted(trained.n_rows_, 'row')}, "
+            f"{name} trained on {counted(trained.n_rows_, 'row')}, "
             f"{counted(trained.n_features_in_, 'feature')} and {counted(trained.n_labels_, 'label')} "
             f"in {seconds:.1f} s; "
             f"saved as {output} ({size_bytes / 1e6:.1f} MB)"

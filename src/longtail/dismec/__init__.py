@@ -1,6 +1,5 @@
 """DiSMEC++: exact one-vs-all linear classifiers, thirty-two labels a pass."""
 
-from longtail.dismec.estimate import Estimate
 from longtail.dismec.estimator import DiSMEC
 
-__all__ = ["DiSMEC", "Estimate"]
+__all__ = ["DiSMEC"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail import _core
+from longtail._estimate import Estimate
 from longtail.dismec.training import train_label_range, with_background
 from longtail.execution import Arrays
 
@@ -21,26 +21,6 @@ _SCRATCH_BYTES_PER_FEATURE = 770
 _MAX_GRAM_ROWS = 900  # of one matrix, with room to grow
 _SCRATCH_BYTES = 4 << 20
 _WIDE_FEATURES = 2400  # kWideFeatures of cpp/linear/working_set.cpp
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a fit is expected to take.
-
-    Attributes
-    ----------
-    seconds : float, wall-clock time with the threads asked for
-    cpu_seconds : float, over all threads
-    memory_bytes : int, peak of what fit allocates, the model included, without X and Y
-    model_bytes : int, size of the fitted arrays
-    probe_seconds : float, what the probe took
-    """
-
-    seconds: float
-    cpu_seconds: float
-    memory_bytes: int
-    model_bytes: int
-    probe_seconds: float
 
 
 def probe(arrays: Arrays, params: dict[str, Any], n_jobs: int, *, int8: bool) -> Estimate:

@@ -15,6 +15,7 @@ from longtail import _core, _rules
 from longtail._base import XMCClassifier
 from longtail._cancel import current_control
 from longtail._contributions import Contributions
+from longtail._estimate import Estimate
 from longtail._fitted import Fitted
 from longtail._matrices import Matrix, checked_labels, native_rows
 from longtail._progress import Progress
@@ -23,7 +24,7 @@ from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.dismec import label_prints, training
-from longtail.dismec.estimate import Estimate, probe
+from longtail.dismec.estimate import probe
 from longtail.dismec.index import append_labels, drop_labels, label_major, merge_shards
 from longtail.dismec.lookup import places_of_label
 from longtail.dismec.masks import label_masks

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
+from longtail._estimate import Estimate
 from longtail._matrices import canonical_csr
 
 if TYPE_CHECKING:
@@ -17,26 +17,6 @@ if TYPE_CHECKING:
 
 _MAX_PROBE_ENTRIES = 60_000  # label entries of the probe
 _LEAF_ROW_BYTES = 80  # of a node's rows while it is trained: sixteen lanes of α, and bookkeeping
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a fit is expected to take.
-
-    Attributes
-    ----------
-    seconds : float, wall-clock time with the threads asked for
-    cpu_seconds : float, over all threads
-    memory_bytes : int, peak of what fit allocates, the model included, without X and Y
-    model_bytes : int, size of the fitted arrays
-    probe_seconds : float, what the probe took
-    """
-
-    seconds: float
-    cpu_seconds: float
-    memory_bytes: int
-    model_bytes: int
-    probe_seconds: float
 
 
 def probe(model: LabelTree, X: sp.csr_array, Y: sp.csr_array, n_jobs: int) -> Estimate:

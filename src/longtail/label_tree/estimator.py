@@ -14,6 +14,7 @@ from longtail import _core, _rules
 from longtail._base import XMCClassifier
 from longtail._cancel import current_control
 from longtail._contributions import Contributions
+from longtail._estimate import Estimate
 from longtail._fitted import Fitted, State
 from longtail._matrices import Matrix, canonical_csr, checked_labels, csr_from_parts, native_rows
 from longtail._progress import Progress
@@ -23,7 +24,7 @@ from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.execution import Executor, Run, Shard, StepPlan
 from longtail.label_tree import growing, shapes, training
-from longtail.label_tree.estimate import Estimate, probe
+from longtail.label_tree.estimate import probe
 from longtail.label_tree.paths import path_contributions
 from longtail.label_tree.shapes import Shape
 from longtail.label_tree.state import LabelForest

@@ -19,11 +19,11 @@ from longtail._rules import Choice, Int, Nothing, Real, check_value
 from longtail._threads import resolve_n_jobs
 from longtail._topk import Tag, TopK, tags_of
 from longtail._words import counted
+from longtail.auto import Auto
 from longtail.calibration import Calibration, Measure
 from longtail.datasets import texts_and_labels
 from longtail.datasets.in_memory import label_lists, text_list
 from longtail.decisions import Threshold, candidates_for, check_utility, choose
-from longtail.dismec import DiSMEC
 from longtail.execution import Executor
 from longtail.metrics import Evaluation, evaluate
 from longtail.propensity import from_counts
@@ -45,8 +45,9 @@ class Tagger(Estimator):
 
     Parameters
     ----------
-    estimator : an estimator, default DiSMEC
-        `fit` trains a copy and keeps it here in place of the one given.
+    estimator : an estimator or Auto, default None
+        `fit` trains a copy and keeps it here in place of the one given. None is ``Auto()``, which chooses one that
+        suits the data: DiSMEC unless labels are very many.
     vectorizer : TextVectorizer, "tfidf" or None, default "tfidf"
         "tfidf" is a TextVectorizer with its defaults. None takes vectors instead of texts, in `fit` and everywhere:
         embeddings that you made yourself, as a matrix with one row per text.
@@ -74,7 +75,7 @@ class Tagger(Estimator):
 
     def __init__(
         self,
-        estimator: XMCClassifier | None = None,
+        estimator: XMCClassifier | Auto | None = None,
         vectorizer: TextVectorizer | Literal["tfidf"] | None = "tfidf",
         *,
         blocked: Iterable[str] = (),
@@ -125,7 +126,7 @@ class Tagger(Estimator):
         executor, checkpoint, progress
             As for the estimator's ``fit``.
         """
-        estimator, vectorizer = self._new_parts()
+        given, vectorizer = self._new_parts()
         inputs, labels = _labelled(
             vectorizer,
             texts,
@@ -138,17 +139,13 @@ class Tagger(Estimator):
         names, Y = encode_labels(labels)
         if not names:
             raise ValueError("Tagger: no text has a label; nothing to learn")
+        X = inputs
         if vectorizer is not None:
-            vectorizer.fit(inputs)
-        state = TaggerState(
-            estimator,
-            vectorizer,
-            names,
-            example_texts=_short_texts(inputs) if isinstance(inputs, list) else [],
-        )
-        rows = state.rows(inputs)
-        estimator.fit(rows, Y, calibrate=calibrate, executor=executor, checkpoint=checkpoint, progress=progress)
-        self._put(state)
+            X = vectorizer.fit(inputs).transform(inputs, n_jobs=given.n_jobs)
+        estimator = given.choose(X, Y).estimator if isinstance(given, Auto) else given
+        estimator.fit(X, Y, calibrate=calibrate, executor=executor, checkpoint=checkpoint, progress=progress)
+        examples = _short_texts(inputs) if isinstance(inputs, list) else []
+        self._put(TaggerState(estimator, vectorizer, names, example_texts=examples))
         return self
 
     def tag(
@@ -506,14 +503,14 @@ class Tagger(Estimator):
         self._fitted = state
         self.estimator, self.vectorizer = state.estimator, state.vectorizer
 
-    def _new_parts(self) -> tuple[XMCClassifier, TextVectorizer | None]:
+    def _new_parts(self) -> tuple[XMCClassifier | Auto, TextVectorizer | None]:
         """Return an estimator and a vectorizer that are not fitted, so that a failed fit leaves the old ones alone."""
         estimator, vectorizer = self.estimator, self.vectorizer
         self._blocked()
         if estimator is None:
-            estimator = DiSMEC()
-        if not isinstance(estimator, XMCClassifier):
-            raise TypeError(f"Tagger: estimator must be a longtail estimator, got {estimator!r}")
+            estimator = Auto()
+        if not isinstance(estimator, XMCClassifier | Auto):
+            raise TypeError(f"Tagger: estimator must be a longtail estimator or Auto, got {estimator!r}")
         if isinstance(vectorizer, str) and vectorizer == "tfidf":
             vectorizer = TextVectorizer()
         if not isinstance(vectorizer, TextVectorizer | None):
