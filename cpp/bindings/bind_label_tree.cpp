@@ -2,7 +2,10 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -134,10 +137,11 @@ void bind_training(nb::module_& m) {
         "Train the edges of some nodes; the arrays of cpp/label_tree/tree.hpp.");
 }
 
-// A fitted forest as the kernels see it; keeps the arrays alive.
+// A fitted forest as the kernels see it; keeps the arrays alive. The weights of a node are checked when it is first read.
 struct LabelForest {
     label_tree::ForestView view;
     nb::object owner;
+    std::unique_ptr<std::atomic<std::uint8_t>[]> is_checked;
 };
 
 void bind_prediction(nb::module_& m) {
@@ -149,6 +153,7 @@ void bind_prediction(nb::module_& m) {
                const Array1<std::uint16_t>& edges, const std::optional<Floats>& weights,
                const std::optional<Array1<std::int8_t>>& codes, const std::optional<Floats>& scales,
                const Floats& biases) {
+                const std::size_t n_nodes = std::max<std::size_t>(child_indptr.shape(0), 1) - 1;
                 new (self) LabelForest{{{as_span(child_indptr), as_span(child_ids)},
                                         as_span(roots),
                                         as_span(feature_indptr),
@@ -161,19 +166,29 @@ void bind_prediction(nb::module_& m) {
                                         optional_span(scales),
                                         as_span(biases)},
                                        nb::make_tuple(roots, child_indptr, child_ids, feature_indptr, feature_ids,
-                                                      row_begins, entry_begins, edges, weights, codes, scales, biases)};
+                                                      row_begins, entry_begins, edges, weights, codes, scales, biases),
+                                       std::make_unique<std::atomic<std::uint8_t>[]>(n_nodes)};
+                self->view.is_checked = self->is_checked.get();
             },
             nb::arg("roots"), nb::arg("child_indptr"), nb::arg("child_ids"), nb::arg("feature_indptr"),
             nb::arg("feature_ids"), nb::arg("row_begins"), nb::arg("entry_begins"), nb::arg("edges"),
             nb::arg("weights").none(), nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("biases"))
         .def(
-            "check",
+            "check_trees",
             [](const LabelForest& self, std::int64_t n_features, std::int64_t n_labels) {
                 const nb::gil_scoped_release no_gil;
-                label_tree::check_forest(self.view, n_features, n_labels);
+                label_tree::check_trees(self.view, n_features, n_labels);
             },
             nb::arg("n_features"), nb::arg("n_labels"),
-            "Raise ValueError unless the arrays form trees that prediction can walk safely.");
+            "Raise ValueError unless the arrays form trees; weights are checked when prediction first reads them.")
+        .def(
+            "check_weights",
+            [](const LabelForest& self) {
+                const nb::gil_scoped_release no_gil;
+                for (std::int64_t node = 0; node < self.view.shape.n_nodes(); ++node)
+                    label_tree::check_once(self.view, node);
+            },
+            "Raise ValueError unless the weights of all nodes can be read safely; after check_trees.");
     m.def(
         "predict_label_tree",
         [](const Rows& rows, const LabelForest& forest, std::int64_t n_labels, std::int32_t beam_width,

@@ -83,6 +83,7 @@ private:
             if (has_labels) routes->insert(routes->end(), visits.begin(), visits.end());
             if (!has_nodes) return;
         }
+        check_once(forest_, node);
         const std::int64_t first_feature = forest_.feature_indptr[node];
         const auto features =
             forest_.feature_ids.subspan(first_feature, forest_.feature_indptr[node + 1] - first_feature);

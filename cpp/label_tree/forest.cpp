@@ -1,5 +1,7 @@
 #include "label_tree/forest.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -7,17 +9,18 @@
 namespace longtail::label_tree {
 namespace {
 
-void require(bool is_kept, const std::string& rule) {
-    if (!is_kept) throw std::invalid_argument("label tree: " + rule + "; the model is damaged");
+void require(bool is_kept, const char* rule) {
+    if (!is_kept) throw std::invalid_argument(std::string("label tree: ") + rule + "; the model is damaged");
 }
 
 template <class T>
 void require_borders(std::span<const T> borders, std::size_t n_parts, std::size_t n_entries, const char* name) {
-    require(borders.size() == n_parts + 1, std::string(name) + " must have one entry more than there are nodes");
-    require(borders.front() == 0 && borders.back() == static_cast<T>(n_entries),
-            std::string(name) + " must go from 0 to the number of entries");
+    const auto fail = [&](const char* rule) { require(false, (std::string(name) + rule).c_str()); };
+    if (borders.size() != n_parts + 1) fail(" must have one entry more than there are nodes");
+    if (borders.front() != 0 || borders.back() != static_cast<T>(n_entries))
+        fail(" must go from 0 to the number of entries");
     for (std::size_t i = 1; i < borders.size(); ++i)
-        require(borders[i - 1] <= borders[i], std::string(name) + " must not decrease");
+        if (borders[i - 1] > borders[i]) fail(" must not decrease");
 }
 
 void check_shape(const ForestView& forest, std::int64_t n_labels) {
@@ -48,28 +51,18 @@ void check_shape(const ForestView& forest, std::int64_t n_labels) {
     for (const char has : has_parent) require(has != 0, "every node must be below a root");
 }
 
-void check_weights(const ForestView& forest, std::int64_t node, std::int64_t n_features) {
+// Memory for prediction follows the largest feature, so it is looked at before anything else of a node.
+void check_features(const ForestView& forest, std::int64_t node, std::int64_t n_features) {
     const std::int64_t first = forest.feature_indptr[node];
     const std::int64_t last = forest.feature_indptr[node + 1];
-    const std::int64_t n_entries = forest.entry_begins[node + 1] - forest.entry_begins[node];
-    require((first == last) == (n_entries == 0), "a node must have entries where it has features");
     if (first == last) return;
-    require(forest.row_begins[first] == 0, "a node's entries must begin with its first feature");
-    for (std::int64_t at = first; at < last; ++at) {
-        const std::int32_t feature = forest.feature_ids[at];
-        require(feature >= 0 && feature < n_features, "a feature does not exist");
-        require(at == first || forest.feature_ids[at - 1] < feature, "features must increase");
-        require(at == first || forest.row_begins[at - 1] < forest.row_begins[at], "entries must increase");
-    }
-    require(forest.row_begins[last - 1] < n_entries, "every feature must have an entry");
-    const std::size_t n_children = forest.shape.children(node).size();
-    for (std::int64_t i = forest.entry_begins[node]; i < forest.entry_begins[node + 1]; ++i)
-        require(forest.edges[i] < n_children, "an entry names a child that does not exist");
+    const std::int32_t greatest = forest.feature_ids[last - 1];
+    require(greatest >= 0 && greatest < n_features, "a feature does not exist");
 }
 
 }  // namespace
 
-void check_forest(const ForestView& forest, std::int64_t n_features, std::int64_t n_labels) {
+void check_trees(const ForestView& forest, std::int64_t n_features, std::int64_t n_labels) {
     require(forest.shape.child_indptr.size() >= 2, "there must be a node");
     const std::size_t n_nodes = forest.shape.child_indptr.size() - 1;
     const std::size_t n_edges = forest.shape.child_ids.size();
@@ -85,7 +78,32 @@ void check_forest(const ForestView& forest, std::int64_t n_features, std::int64_
             "biases_ and scales_ must have one entry per child");
     check_shape(forest, n_labels);
     for (std::size_t node = 0; node < n_nodes; ++node)
-        check_weights(forest, static_cast<std::int64_t>(node), n_features);
+        check_features(forest, static_cast<std::int64_t>(node), n_features);
+}
+
+void check_weights(const ForestView& forest, std::int64_t node) {
+    const std::int64_t first = forest.feature_indptr[node];
+    const std::int64_t last = forest.feature_indptr[node + 1];
+    const std::int64_t first_entry = forest.entry_begins[node];
+    const std::int64_t last_entry = forest.entry_begins[node + 1];
+    require((first == last) == (first_entry == last_entry), "a node must have entries where it has features");
+    if (first == last) return;
+    require(forest.feature_ids[first] >= 0, "a feature does not exist");
+    require(forest.row_begins[first] == 0, "a node's entries must begin with its first feature");
+    for (std::int64_t at = first + 1; at < last; ++at) {
+        require(forest.feature_ids[at - 1] < forest.feature_ids[at], "features must increase");
+        require(forest.row_begins[at - 1] < forest.row_begins[at], "entries must increase");
+    }
+    require(forest.row_begins[last - 1] < last_entry - first_entry, "every feature must have an entry");
+    const auto n_children = static_cast<std::uint32_t>(forest.shape.children(node).size());
+    std::uint32_t greatest = 0;
+    for (std::int64_t i = first_entry; i < last_entry; ++i)
+        greatest = std::max<std::uint32_t>(greatest, forest.edges[i]);
+    require(greatest < n_children, "an entry names a child that does not exist");
+    if (forest.weights.empty()) return;
+    bool is_finite = true;
+    for (std::int64_t i = first_entry; i < last_entry; ++i) is_finite &= std::isfinite(forest.weights[i]);
+    require(is_finite, "weights must be finite");
 }
 
 }  // namespace longtail::label_tree

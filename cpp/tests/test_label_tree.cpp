@@ -19,6 +19,11 @@ using namespace longtail::label_tree;
 
 namespace {
 
+void check_all(const ForestView& forest, std::int64_t n_features, std::int64_t n_labels) {
+    check_trees(forest, n_features, n_labels);
+    for (std::int64_t node = 0; node < forest.shape.n_nodes(); ++node) check_weights(forest, node);
+}
+
 struct Csr {
     std::vector<std::int64_t> indptr{0};
     std::vector<std::int32_t> indices;
@@ -213,7 +218,7 @@ TEST_CASE("edge weights minimise the regularised loss over the rows that reach t
         const TrainConfig config = precise(loss);
         const EdgeWeights edges = problem.train(config);
         const ForestView forest = forest_of(problem.shape, edges);
-        check_forest(forest, problem.x.n_cols, 8);
+        check_all(forest, problem.x.n_cols, 8);
         for (std::int64_t node = 0; node < forest.shape.n_nodes(); ++node) {
             const auto children = forest.shape.children(node);
             std::vector<std::set<std::int32_t>> members(children.size());
@@ -345,9 +350,9 @@ TEST_CASE("damaged forests are refused") {
     EdgeWeights edges = problem.train(TrainConfig{});
     Shape shape = problem.shape;
     const auto is_refused = [&] {
-        CHECK_THROWS_AS(check_forest(forest_of(shape, edges), 12, 8), std::invalid_argument);
+        CHECK_THROWS_AS(check_all(forest_of(shape, edges), 12, 8), std::invalid_argument);
     };
-    check_forest(forest_of(shape, edges), 12, 8);
+    check_all(forest_of(shape, edges), 12, 8);
     const auto damage = [&](auto& place, auto value) {
         const auto before = place;
         place = static_cast<std::remove_reference_t<decltype(place)>>(value);

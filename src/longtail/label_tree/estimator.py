@@ -224,6 +224,7 @@ class LabelTree(XMCClassifier):
             raise ValueError("LabelTree: Y_new must be a 0/1 matrix with one column per new label")
         columns = training.label_columns(labels.Y)
         forest = fitted.state
+        forest.native.check_weights()
         with Run("LabelTree", resolve_n_jobs(self.n_jobs), progress=progress) as run:
             for tree in range(len(forest.tree_roots)):
                 forest = self._with_new_labels(forest, tree, rows, columns, facts.n_labels, run)

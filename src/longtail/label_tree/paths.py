@@ -21,6 +21,7 @@ def path_contributions(
     margin along a straight line of rows; each word gets its share of the margin times the mean slope (integrated
     gradients), so that bias and words add up. Several trees are mixed by their part of the mean probability.
     """
+    forest.native.check_weights()
     values = np.zeros(row.nnz)
     found: list[tuple[float, NDArray[np.float64]]] = []  # log-probability, words
     for edge in np.flatnonzero(forest.child_ids == ~label_id).tolist():

@@ -17,6 +17,9 @@ Int32s = Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=0)]
 Int64s = Annotated[NDArray[np.int64], ArraySpec(np.int64, ndim=1, min=0)]
 Float32s = Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True)]
 
+# Weights of a larger model are checked node by node, when a prediction first reads them, so that it loads at once.
+_MAX_READ_AT_LOAD = 8 << 20
+
 
 @dataclass(frozen=True, eq=False)
 class LabelForest(State):
@@ -32,11 +35,12 @@ class LabelForest(State):
     child_indptr: Int64s
     child_ids: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1)]
     feature_indptr: Int64s
-    feature_ids: Int32s
-    row_begins: Int32s
+    # Not checked here: the values of these, `edges` and `weights` are most of the model.
+    feature_ids: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1)]
+    row_begins: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1)]
     entry_begins: Int64s
     edges: Annotated[NDArray[np.uint16], ArraySpec(np.uint16, ndim=1)]
-    weights: Float32s
+    weights: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1)]
     codes: Annotated[NDArray[np.int8], ArraySpec(np.int8, ndim=1)]
     scales: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True, min=0)]
     biases: Float32s
@@ -95,4 +99,6 @@ class LabelForest(State):
             raise ValueError(
                 f"{owner}: {unused[0]} must be empty where weights are {kind}, got {len(unused[1])} entries"
             )
-        self.native.check(facts.n_features_in, facts.n_labels)
+        self.native.check_trees(facts.n_features_in, facts.n_labels)
+        if self.edges.nbytes <= _MAX_READ_AT_LOAD:
+            self.native.check_weights()
