@@ -1,152 +1,127 @@
-"""Label trees against each other and against exact one-vs-all: seconds, memory, accuracy, time per row.
+"""How do label trees compare with Omikuji, with XR-Linear of PECOS and with exact one-vs-all?
 
-One JSON line per run, on one core. Every run is a process of its own, so that peak memory is that run's.
+Each measurement runs in its own process, pinned to its cores, as in `longtail bench`; medians of three are reported.
+Everything runs once before anything runs twice, and the same command continues a run that was stopped.
 
-    python benchmarks/bench_label_trees.py                      # every set and system
-    python benchmarks/bench_label_trees.py eurlex wnwords       # some sets
-    LONGTAIL_BENCH_SYSTEMS="one tree,exact" python benchmarks/bench_label_trees.py eurlex
+    python benchmarks/bench_label_trees.py --save                  # every set; then scripts/write_benchmarks.py
+    python benchmarks/bench_label_trees.py --data eurlex wnwords   # some sets, into build/bench
+    python benchmarks/bench_label_trees.py --data million --save   # seconds per label from 10,000 to 1,000,000 labels
 
-Sets: eurlex, wnwords, npmowner (of $LONGTAIL_DATA), and synthetic-N with N labels. Rows are scaled to length one; test
-rows are the first 5,000. Peers (XR-Linear, Omikuji's Parabel) run if $LONGTAIL_PEERS is the Python of an environment
-that has them.
+Files are those of $LONGTAIL_DATA (default ../shared/data). Peers run in the environments of benchmarks/peers, see
+docs/bench.md: $PEERS_FOLDER says where they are. Rows have length 1; at most the first 5,000 test rows count.
 """
 
-from __future__ import annotations
-
-import json
+import argparse
 import os
-import resource
-import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import longtail as lt
-from longtail.bench.machine import describe_machine
+from longtail.bench import Cell, Data, load_peers, read_results, render_tables, run_matrix
+from longtail.bench.systems import System, find_system
 
-SYSTEMS: dict[str, Any] = {
-    "one tree": lambda: lt.LabelTree(unit_rows=True, n_jobs=1),
-    "one tree, int8": lambda: lt.LabelTree(unit_rows=True, weight_type="int8", n_jobs=1),
-    "parabel": lambda: lt.LabelTree.parabel(unit_rows=True, n_jobs=1),
-    "bonsai": lambda: lt.LabelTree.bonsai(unit_rows=True, n_jobs=1),
-    "exact": lambda: lt.LabelTree(leaves="exact", unit_rows=True, n_jobs=1),
-    "DiSMEC": lambda: lt.DiSMEC(unit_rows=True, n_jobs=1),
+HERE = Path(__file__).resolve().parent
+PEERS = load_peers(HERE / "peers")
+LIMIT_SECONDS = 3600
+
+
+def of_files(title: str, name: str) -> Data:
+    train, test = (f"{name}/{name}_{part}.txt.gz" for part in ("train", "test"))
+    return Data(title, train, test, unit_rows=True, max_test_rows=5000)
+
+
+def of_titles(n_labels: int) -> Data:
+    """Rows like queries or product titles: some eight words, two labels."""
+    shape = {"n_rows": 2 * n_labels, "n_features": max(20_000, n_labels // 4), "n_labels": n_labels}
+    made = shape | {"labels_per_row": 2, "features_per_label": 4}
+    return Data(f"titles {n_labels:,}", synthetic=made, unit_rows=True, max_test_rows=5000)
+
+
+def of_tree(title: str, model: lt.LabelTree) -> System:
+    """Describe a model by the parameters that are not defaults."""
+    defaults = lt.LabelTree().get_params()
+    changed = {name: value for name, value in model.get_params().items() if value != defaults[name]}
+    return System(title, title, {"estimator": "LabelTree", **changed})
+
+
+TREE = of_tree("LabelTree", lt.LabelTree())
+TREES = (
+    TREE,
+    of_tree("LabelTree int8", lt.LabelTree(weight_type="int8")),
+    of_tree("LabelTree.parabel", lt.LabelTree.parabel()),
+    of_tree("LabelTree.bonsai", lt.LabelTree.bonsai()),
+    of_tree("LabelTree exact leaves", lt.LabelTree(leaves="exact")),
+)
+XR_LINEAR, PARABEL, BONSAI, DISMEC = (
+    find_system(name, PEERS) for name in ("pecos-xrlinear", "parabel", "bonsai", "DiSMEC")
+)
+EURLEX, WNWORDS, NPMOWNER = (
+    of_files(title, name) for title, name in (("EURLex-4K", "eurlex"), ("wnwords", "wnwords"), ("npmowner", "npmowner"))
+)
+# The same set as in matrix.toml.
+SYNTHETIC = Data(
+    "synthetic 16k", synthetic={"n_rows": 22_000, "n_features": 20_000, "n_labels": 16_000}, unit_rows=True
+)
+# Name on the command line: data sets, systems, threads, repetitions. Exact one-vs-all would take days on npmowner.
+RUNS: dict[str, tuple[list[Data], list[System], int, int]] = {
+    "eurlex": ([EURLEX], [*TREES, XR_LINEAR, PARABEL, BONSAI, DISMEC], 1, 3),
+    "synthetic": ([SYNTHETIC], [*TREES, XR_LINEAR, PARABEL, DISMEC], 1, 3),
+    "wnwords": ([WNWORDS], [*TREES, XR_LINEAR, PARABEL, DISMEC], 1, 3),
+    "npmowner": ([NPMOWNER], [*TREES[:2], XR_LINEAR, PARABEL], 1, 3),
+    "million": ([of_titles(10**power) for power in (4, 5, 6)], [TREE], 2, 1),
 }
-SETS = ("eurlex", "wnwords", "npmowner", "synthetic-16000")
-SLOW = {("npmowner", "DiSMEC"), ("npmowner", "bonsai"), ("npmowner", "parabel"), ("npmowner", "exact")}
-N_TEST_ROWS = 5000
 
 
-def read(name: str) -> tuple[Any, Any, Any, Any]:
-    """Return training and test rows."""
-    if name.startswith("synthetic-"):
-        n_labels = int(name.removeprefix("synthetic-"))
-        made = lt.datasets.make_synthetic(2 * n_labels, max(n_labels, 1000), n_labels, random_state=0)
-        X, Y = made.X, made.Y
-        n_test = min(N_TEST_ROWS, X.shape[0] // 10)
-        return X[:-n_test], Y[:-n_test], X[-n_test:], Y[-n_test:]
-    directory = Path(os.environ.get("LONGTAIL_DATA", "../shared/data")) / name
-    parts = [lt.datasets.read_xmc(directory / f"{name}_{part}.txt.gz") for part in ("train", "test")]
-    (X, Y), (X_test, Y_test) = parts
-    return X, Y, X_test[:N_TEST_ROWS], Y_test[:N_TEST_ROWS]
+def cells_of(names: list[str], systems: list[str], repetitions: int | None) -> list[Cell]:
+    """List the cells, everything once before anything twice."""
+    cells = [
+        Cell(data, system, threads, repetition, limit_seconds=LIMIT_SECONDS)
+        for name in names
+        for sets, chosen, threads, repeats in (RUNS[name],)
+        for repetition in range(repetitions or repeats)
+        for data in sets
+        for system in chosen
+        if not systems or system.name in systems
+    ]
+    return sorted(cells, key=lambda cell: cell.repetition)
 
 
-def measure(set_name: str, system: str) -> dict[str, Any]:
-    """Train and test one system on one set."""
-    X, Y, X_test, Y_test = read(set_name)
-    model = SYSTEMS[system]()
-    begin = time.process_time()
-    model.fit(X, Y)
-    train_seconds = time.process_time() - begin
-    begin = time.process_time()
-    top = model.predict_top_k(X_test, top_k=5)
-    predict_seconds = time.process_time() - begin
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    scores = lt.metrics.evaluate(top, Y_test)
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "model"
-        lt.save(model, path)
-        size = sum(file.stat().st_size for file in path.iterdir())
-        begin = time.process_time()
-        lt.load(path)
-        load_seconds = time.process_time() - begin
-    return {
-        "set": set_name,
-        "system": system,
-        "n_rows": X.shape[0],
-        "n_labels": Y.shape[1],
-        "cpu_seconds": round(train_seconds, 2),
-        "ms_per_row": round(1e3 * predict_seconds / X_test.shape[0], 4),
-        "peak_mb": round(peak),
-        "model_mb": round(size / 1e6, 1),
-        "load_seconds": round(load_seconds, 3),
-        "P": [round(float(scores[f"P@{k}"]), 2) for k in (1, 3, 5)],
-    }
+def tell(cell: Cell, record: dict[str, Any] | None) -> None:
+    if record is None:
+        print(
+            f"{cell.data.name}, {cell.system.title}, run {cell.repetition + 1} … ", end="", flush=True, file=sys.stderr
+        )
+    elif "failed" in record:
+        print(f"failed: {record['failed']}", file=sys.stderr)
+    else:
+        measures = " / ".join(f"{record[f'P@{k}']:.2f}" for k in (1, 3, 5))
+        print(
+            f"{record['train_wall_seconds']:.1f} s ({record['train_cpu_seconds']:.1f} s CPU), "
+            f"{record['peak_memory_mb']:.0f} MB, {record['predict_ms_per_row']:.3f} ms/row, "
+            f"model {record['model_mb']:.1f} MB, load {record['load_seconds']:.3f} s, P {measures}",
+            file=sys.stderr,
+        )
 
 
-PEER_SCRIPT = """
-import json, sys, time, resource
-import numpy as np, scipy.sparse as sp
-X, Y, X_test = (sp.load_npz(path) for path in sys.argv[2:5])
-begin = time.process_time()
-if sys.argv[1] == "XR-Linear":
-    from pecos.xmc import Indexer, LabelEmbeddingFactory
-    from pecos.xmc.xlinear.model import XLinearModel
-    chain = Indexer.gen(LabelEmbeddingFactory.create(Y, X, method="pifa"))
-    model = XLinearModel.train(X, Y, C=chain, threads=1)
-    seconds = time.process_time() - begin
-    begin = time.process_time()
-    found = model.predict(X_test, only_topk=5, threads=1)
-    found = [found.indices[a:b][np.argsort(-found.data[a:b])] for a, b in zip(found.indptr[:-1], found.indptr[1:])]
-else:
-    raise SystemExit("unknown peer " + sys.argv[1])
-predict = time.process_time() - begin
-ids = np.full((X_test.shape[0], 5), -1)
-for row, labels in enumerate(found):
-    ids[row, : len(labels)] = labels[:5]
-np.save(sys.argv[5], ids)
-print(json.dumps({"cpu_seconds": round(seconds, 2), "ms_per_row": round(1e3 * predict / X_test.shape[0], 4),
-                  "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)}))
-"""
-
-
-def measure_peer(set_name: str, peer: str, python: str) -> dict[str, Any]:
-    """Run a peer in its own environment on the same rows."""
-    import scipy.sparse as sp
-
-    X, Y, X_test, Y_test = read(set_name)
-    with tempfile.TemporaryDirectory() as directory:
-        paths = [Path(directory) / f"{name}.npz" for name in ("X", "Y", "X_test")]
-        unit = lt.datasets.unit_rows
-        for path, matrix in zip(paths, (unit(X), Y, unit(X_test)), strict=True):
-            sp.save_npz(path, sp.csr_matrix(matrix.astype(np.float32)))
-        found = Path(directory) / "ids.npy"
-        command = [python, "-c", PEER_SCRIPT, peer, *map(str, paths), str(found)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        ids = np.load(found).astype(np.int32)
-    scores = lt.metrics.evaluate(lt.TopK(ids, np.zeros(ids.shape, np.float32)), Y_test)
-    result = json.loads(done.stdout.strip().splitlines()[-1])
-    precision = [round(float(scores[f"P@{k}"]), 2) for k in (1, 3, 5)]
-    return {"set": set_name, "system": peer, "n_rows": X.shape[0], "n_labels": Y.shape[1], **result, "P": precision}
-
-
-def main(arguments: list[str]) -> None:
-    """Run every combination in a process of its own, or one (--one SET SYSTEM)."""
-    if arguments[:1] == ["--one"]:
-        print(json.dumps(measure(*arguments[1:]) | {"machine": describe_machine()}), flush=True)
-        return
-    wanted = [name.strip() for name in os.environ.get("LONGTAIL_BENCH_SYSTEMS", "").split(",") if name.strip()]
-    for set_name in arguments or SETS:
-        for system in wanted or SYSTEMS:
-            if wanted or (set_name, system) not in SLOW:
-                subprocess.run([sys.executable, __file__, "--one", set_name, system], check=True)
-        if python := os.environ.get("LONGTAIL_PEERS"):
-            print(json.dumps(measure_peer(set_name, "XR-Linear", python)), flush=True)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", default=list(RUNS), choices=RUNS, help="sets (default: all)")
+    parser.add_argument("--system", action="append", default=[], metavar="NAME", help="only these, by title or peer")
+    parser.add_argument("--repeats", type=int, help="runs of each (default: 3, and 1 of million)")
+    parser.add_argument("--retry-failed", action="store_true", help="run failed measurements again")
+    parser.add_argument("--save", action="store_true", help="into benchmarks/results, not build/bench")
+    options = parser.parse_args()
+    folder = HERE / "results" if options.save else HERE.parent / "build" / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    results = folder / "label_trees.jsonl"
+    cells = cells_of(options.data, options.system, options.repeats)
+    if not cells:
+        parser.error(f"--system must name systems of {', '.join(options.data)}, got {', '.join(options.system)}")
+    data_folder = Path(os.environ.get("LONGTAIL_DATA") or HERE.parent.parent / "shared" / "data")
+    run_matrix(cells, results, data_folder=data_folder, retry_failed=options.retry_failed, tell=tell)
+    print(render_tables(read_results(results)), end="")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -132,6 +132,22 @@ def algorithm_part(name: str, lines: list[dict[str, Any]]) -> str:
     return systems_table(dataset, [cells[system] for system in systems if system in cells]) + "\n"
 
 
+def label_tree_part(lines: list[dict[str, Any]]) -> str:
+    """Write the tables of docs/results/label_tree.md: every set, then the cost of a label as labels grow."""
+    parts = [machines(lines)] if lines else []
+    parts.append(render_tables([line for line in lines if not line["dataset"].startswith("titles ")]))
+    rows = [row for row in summarise(lines) if row.failed is None and row.first["dataset"].startswith("titles ")]
+    if rows:
+        names = ("labels", "rows", "train, s", "train, s of CPU", "CPU ms per label", "predict, ms/row", "load, s")
+        parts += ["## From ten thousand to a million labels\n", f"| {' | '.join(names)} |", "|---:" * len(names) + "|"]
+    for row in sorted(rows, key=lambda row: row.first["n_labels"]):
+        first, cpu = row.first, row.median("train_cpu_seconds") or 0
+        values = [number(row.median("train_wall_seconds"), 3), number(cpu, 3), number(1e3 * cpu / first["n_labels"], 3)]
+        values += [number(row.median("predict_ms_per_row"), 2), number(row.median("load_seconds"), 2)]
+        parts.append(f"| {first['n_labels']:,} | {first['n_rows']:,} | {' | '.join(values)} |")
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
 def systems_table(dataset: str, rows: list[Summary]) -> str:
     columns = {
         "train, s": ("train_wall_seconds", 3),
@@ -174,6 +190,8 @@ def main() -> None:
     for name in ALGORITHMS:
         path = ROOT / "docs" / f"{name}.md"
         made[path] = between_marks(path, algorithm_part(name, lines))
+    path = ROOT / "docs" / "results" / "label_tree.md"
+    made[path] = between_marks(path, label_tree_part(read_results(RESULTS / "label_trees.jsonl")))
     for path, text in made.items():
         if not options.check:
             path.write_text(text, encoding="utf-8")

@@ -24,6 +24,8 @@ class Prepared:
         (X, Y), (X_test, Y_test) = _read(data, files)
         if data.max_rows:
             X, Y, X_test, Y_test = (matrix[: data.max_rows] for matrix in (X, Y, X_test, Y_test))
+        if data.max_test_rows:
+            X_test, Y_test = X_test[: data.max_test_rows], Y_test[: data.max_test_rows]
         _check(data, X, Y, X_test, Y_test)
         if data.missing:
             Y = drop_labels(Y, **data.missing)

@@ -45,6 +45,7 @@ _DATA_RULES: dict[str, tuple[Rule, ...]] = {
     "dense": (Bool(),),
     "sample": (Bool(),),
     "max_rows": (Int(0),),
+    "max_test_rows": (Int(0),),
 }
 
 
@@ -69,6 +70,8 @@ class Data:
         Parameters of `make_synthetic`; a tenth of the rows are for testing.
     max_rows : int
         Use only the first rows of both parts; 0: all.
+    max_test_rows : int
+        Use only the first rows to test on; 0: all.
     missing : dict
         ``{"a": 0.55, "b": 1.5, "seed": 0}``: each training label is kept with the propensity of its label only, as
         in figure 3 of the PfastreXML paper; the test part stays complete.
@@ -83,6 +86,7 @@ class Data:
     sample: bool = False
     synthetic: dict[str, Any] = field(default_factory=dict)
     max_rows: int = 0
+    max_test_rows: int = 0
     missing: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
