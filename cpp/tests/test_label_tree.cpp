@@ -349,9 +349,7 @@ TEST_CASE("damaged forests are refused") {
     const Problem problem;
     EdgeWeights edges = problem.train(TrainConfig{});
     Shape shape = problem.shape;
-    const auto is_refused = [&] {
-        CHECK_THROWS_AS(check_all(forest_of(shape, edges), 12, 8), std::invalid_argument);
-    };
+    const auto is_refused = [&] { CHECK_THROWS_AS(check_all(forest_of(shape, edges), 12, 8), std::invalid_argument); };
     check_all(forest_of(shape, edges), 12, 8);
     const auto damage = [&](auto& place, auto value) {
         const auto before = place;
