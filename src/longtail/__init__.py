@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from longtail.feedback import Feedback, FeedbackStore
     from longtail.gbdt import GBDTSparse
     from longtail.label_tree import LabelTree
+    from longtail.learning import learn_from_feedback, roll_back
     from longtail.saving import DamagedFileError, describe, load, save
     from longtail.scorers import scorers
-    from longtail.tagging import Explanation, Tag, Tagger, TextVectorizer
+    from longtail.tagging import Explanation, Learnt, Tag, Tagger, TextVectorizer
     from longtail.tuning import tune
 
 # Public names are imported when first used, so that `longtail --help` does not pay for scikit-learn.
@@ -38,6 +39,7 @@ _HOMES = {
     "GBDTSparse": "longtail.gbdt",
     "LEML": "longtail.baselines",
     "LabelTree": "longtail.label_tree",
+    "Learnt": "longtail.tagging",
     "FastXML": "longtail.fastxml",
     "PfastXML": "longtail.fastxml",
     "PfastreXML": "longtail.fastxml",
@@ -57,10 +59,12 @@ _HOMES = {
     "datasets": "",
     "decisions": "",
     "describe": "longtail.saving",
+    "learn_from_feedback": "longtail.learning",
     "load": "longtail.saving",
     "metrics": "",
     "model_selection": "",
     "propensity": "",
+    "roll_back": "longtail.learning",
     "scorers": "longtail.scorers",
     "save": "longtail.saving",
     "tune": "longtail.tuning",
@@ -84,6 +88,7 @@ __all__ = [
     "FeedbackStore",
     "GBDTSparse",
     "LabelTree",
+    "Learnt",
     "PfastXML",
     "PfastreXML",
     "Popularity",
@@ -98,10 +103,12 @@ __all__ = [
     "datasets",
     "decisions",
     "describe",
+    "learn_from_feedback",
     "load",
     "metrics",
     "model_selection",
     "propensity",
+    "roll_back",
     "save",
     "scorers",
     "tune",

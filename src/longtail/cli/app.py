@@ -17,6 +17,7 @@ from longtail.cli.explain import explain
 from longtail.cli.feedback import feedback
 from longtail.cli.info import info
 from longtail.cli.labels import labels
+from longtail.cli.learn import learn, rollback
 from longtail.cli.predict import predict
 from longtail.cli.report import report
 from longtail.cli.reproduce import reproduce
@@ -61,6 +62,8 @@ for command in (
     report,
     serve,
     feedback,
+    learn,
+    rollback,
     bench,
     reproduce,
     completion,

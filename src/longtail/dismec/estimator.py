@@ -23,7 +23,7 @@ from longtail._ranges import Between, OneOf
 from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
-from longtail.dismec import label_prints, training
+from longtail.dismec import label_prints, training, updating
 from longtail.dismec.estimate import probe
 from longtail.dismec.index import append_labels, drop_labels, label_major, merge_shards
 from longtail.dismec.lookup import places_of_label
@@ -244,6 +244,68 @@ class DiSMEC(XMCClassifier):
                 label_prints=np.where(dropped, 0, state.label_prints),
             ),
         )
+        return self
+
+    def correct_labels(
+        self, X: Any, label_ids: ArrayLike, right: Any, wrong: Any = None, *, complete: ArrayLike | bool = True
+    ) -> Self:
+        """Change the weights of some labels by a few rows, without the training rows; all others stay, byte for byte.
+
+        `longtail.dismec.updating` says what is minimised. Ids from `n_labels_` on are new labels.
+
+        Parameters
+        ----------
+        X : CSR matrix or array (n_rows, n_features)
+        label_ids : increasing int array (n_corrected,)
+        right, wrong : CSR matrix or 0/1 array (n_rows, n_corrected)
+            Labels that a row has, and labels that it has not.
+        complete : bool or bool array (n_rows,), default True
+            Rows without the labels that are not in `right`. In other rows nothing is known of a label that is in
+            neither matrix; only new labels count as absent.
+
+        Examples
+        --------
+        >>> import numpy as np, longtail as lt
+        >>> X = np.eye(3, dtype=np.float32)
+        >>> model = lt.DiSMEC(n_jobs=1).fit(X, np.array([[1, 0], [0, 1], [0, 1]]))
+        >>> model.correct_labels(X[1:2], [0, 1], np.array([[1, 0]])).predict_top_k(X[1:2], 1).label_ids
+        array([[0]], dtype=int32)
+        """
+        fitted = self._whole()
+        facts, state = fitted.facts, fitted.state
+        if facts.classes is not None:
+            raise ValueError("DiSMEC: correct_labels needs a model that was fitted on a label matrix, not on classes")
+        ids = np.asarray(label_ids, dtype=np.int64)
+        n_labels = max(facts.n_labels, int(ids.max(initial=-1)) + 1)
+        if ids.ndim != 1 or (np.diff(ids) <= 0).any() or (len(ids) and ids[0] < 0):
+            raise ValueError(f"DiSMEC: label_ids must be increasing ints >= 0, got {label_ids!r}")
+        if n_labels - facts.n_labels > np.count_nonzero(ids >= facts.n_labels):
+            raise ValueError(f"DiSMEC: label_ids must name every new label from {facts.n_labels} on, got {label_ids!r}")
+        rows = sp.csr_array(self._prepared(facts, X))
+        corrections = updating.Corrections.checked(rows, ids, right, wrong, complete)
+        settings = updating.Solver(self.loss, float(self.cost), float(self.bias), float(self.prune_below))
+        index = updating.correct(settings, state.index, facts.label_counts, facts.n_rows, corrections)
+        counts = np.append(facts.label_counts, np.zeros(n_labels - facts.n_labels, np.int64))
+        counts[ids] += corrections.n_right
+        places = np.append(np.arange(facts.n_labels), np.full(n_labels - facts.n_labels, -1))
+        prints = np.append(state.label_prints, np.zeros(n_labels - facts.n_labels, np.int64))
+        prints[ids] = 0  # never equal: a later fit trains them again
+        self._fitted = Fitted(
+            replace(facts.with_labels(places, counts), n_rows=facts.n_rows + rows.shape[0]),
+            OneVsAll(index, prints, state.n_unconverged),
+        )
+        return self
+
+    def insert_features(self, places: ArrayLike) -> Self:
+        """Insert features without weights before the features at increasing `places`; scores do not change."""
+        fitted = self._whole()
+        before = np.asarray(places, dtype=np.int64)
+        if len(before) and (before.min() < 0 or before.max() > fitted.facts.n_features_in):
+            raise ValueError(f"DiSMEC: places must lie in [0, {fitted.facts.n_features_in}], got {places!r}")
+        facts = replace(fitted.facts, n_features_in=fitted.facts.n_features_in + len(before), feature_names_in=None)
+        state = fitted.state
+        index = updating.insert_features(state.index, before)
+        self._fitted = Fitted(facts, OneVsAll(index, np.zeros_like(state.label_prints), state.n_unconverged))
         return self
 
     def estimate(self, X: Any, Y: Any) -> Estimate:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import longtail
 from longtail._array_files import ArrayDirectory, DamagedFileError, Verification, read_directory, staged, write_folder
 from longtail._array_files.specs import check_name, shown
 from longtail._base import XMCClassifier
 from longtail._rules import check_value
+from longtail._version import __version__
 from longtail.saving import estimators, taggers
 from longtail.saving.names import NamesClaim, check_names_claims, read_names, write_names
 from longtail.saving.parts import Parts, Storage, check_keys
@@ -140,7 +140,7 @@ def _write(model: Any, folder: Path) -> None:
     meta = {
         "kind": KIND,
         "format": FORMAT,
-        "longtail": longtail.__version__,
+        "longtail": __version__,
         "class": name,
         "parameters": parts.parameters,
         "fitted": parts.fitted,

@@ -3,7 +3,8 @@
 from longtail._topk import Tag
 from longtail.tagging.embeddings import register_embedding
 from longtail.tagging.explanations import Explanation
+from longtail.tagging.learning import Learnt
 from longtail.tagging.tagger import Tagger
 from longtail.tagging.vectorizer import TextVectorizer
 
-__all__ = ["Explanation", "Tag", "Tagger", "TextVectorizer", "register_embedding"]
+__all__ = ["Explanation", "Learnt", "Tag", "Tagger", "TextVectorizer", "register_embedding"]

@@ -30,6 +30,7 @@ from longtail.propensity import from_counts
 from longtail.tagging.explanations import Explanation, explain_text
 from longtail.tagging.label_changes import with_new_labels, with_renamed_labels, without_labels
 from longtail.tagging.label_names import checked_names, encode_labels
+from longtail.tagging.learning import Learnt, Verdicts, learn
 from longtail.tagging.ranking import rank_allowed
 from longtail.tagging.state import TaggerState
 from longtail.tagging.vectorizer import TextVectorizer
@@ -356,6 +357,67 @@ class Tagger(Estimator):
         )
         self._put(with_new_labels(state, inputs, given, progress))
         return self
+
+    def learn(
+        self,
+        texts: Any,
+        labels: Any,
+        *,
+        rejected: Any = None,
+        complete: bool | Sequence[bool] = True,
+        held_back: float = 0.2,
+    ) -> Learnt:
+        """Learn from corrections, in seconds and without the training texts.
+
+        The labels that are right or wrong for one of the texts are trained further from where they are (DiSMEC only);
+        the weights of all others stay, byte for byte. Labels and words that the tagger does not know are added.
+
+        Parameters
+        ----------
+        texts : list of str, or a matrix when the vectorizer is None
+        labels : label names of each text
+            Those that are right.
+        rejected : label names of each text, optional
+            Those that are wrong.
+        complete : bool or list of bool, default True
+            Whether `labels` are all labels of a text. If not, nothing is known of a label that is neither right nor
+            wrong.
+        held_back : float in [0, 0.5], default 0.2
+            The share of the texts on which the effect is measured, with a model that learnt from the others. The
+            tagger itself learns from all.
+
+        Returns
+        -------
+        Learnt
+            What was learnt, and what it is worth.
+
+        Examples
+        --------
+        >>> import longtail as lt
+        >>> texts = ["web server", "web browser", "mail server", "mail reader"] * 3
+        >>> tagger = lt.Tagger(lt.DiSMEC(n_jobs=1)).fit(texts, [["web"], ["web"], ["mail"], ["mail"]] * 3)
+        >>> tagger.learn(["web mail", "web mail"], [["webmail"]] * 2, rejected=[["web"]] * 2).new_labels
+        ['webmail']
+        >>> tagger.tag(["web mail"], top_k=1)[0][0].label
+        'webmail'
+        """
+        check_value("Tagger", "held_back", held_back, (Real(0, 0.5),))
+        state = self._whole()
+        inputs = self._checked(state, texts)
+        right = label_lists(labels)
+        wrong = [[] for _ in right] if rejected is None else label_lists(rejected)
+        n_texts = len(inputs) if isinstance(inputs, list) else inputs.shape[0]
+        for what, rows in (("labels", right), ("rejected", wrong)):
+            if len(rows) != n_texts:
+                raise ValueError(f"Tagger: learn: {what} must have {counted(n_texts, 'row')}, got {len(rows)}")
+        for row_id, (yes, no) in enumerate(zip(right, wrong, strict=True)):
+            both = set(yes) & set(no)
+            if both:
+                raise ValueError(f"Tagger: learn: {min(both)!r} must be right or wrong for text {row_id}, got both")
+        is_complete = np.broadcast_to(np.asarray(complete, dtype=bool), (n_texts,))
+        new, learnt = learn(state, Verdicts(inputs, right, wrong, is_complete), held_back=held_back, seed=0)
+        self._put(new)
+        return learnt
 
     def remove_labels(self, names: Iterable[str]) -> Self:
         """Forget labels: their weights leave the model, and the ids of the labels behind them move up.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -210,6 +211,44 @@ class TextVectorizer(Parameters):
             indptr = indptr.astype(np.int32)
         X = csr_from_parts(values, indices, indptr, (len(texts), len(self.feature_ends_)))
         return X if self.embedding is None else self._with_embedding(X, given)
+
+    def with_new_features(self, texts: Iterable[str], n_rows: int) -> tuple[TextVectorizer, NDArray[np.int64]]:
+        """Return a copy that also knows the features of more texts; old features and their idf stay as they are.
+
+        Parameters
+        ----------
+        texts : list of str
+            New features must occur in `min_df` of them. None is added beyond `max_features`.
+        n_rows : int
+            Texts that the old features were learnt from.
+
+        Returns
+        -------
+        vectorizer : TextVectorizer
+        places : int64 array, for each new column the old column that it lies before
+        """
+        prepared = self._prepared(texts)
+        analyzer = self._analyzer(any(not text.isascii() for text in prepared))
+        found = _core.learn_vocabulary(prepared, analyzer, self.min_df, len(prepared), -1, _core.Control())
+        feature_bytes, feature_ends, n_texts, n_words = found
+        names, old = _cut(feature_bytes, feature_ends), _cut(self.feature_bytes_, self.feature_ends_)
+        known = (set(old[: self.n_words_]), set(old[self.n_words_ :]))
+        fresh = [i for i, name in enumerate(names) if name not in known[i >= n_words]]
+        if self.max_features is not None:  # the most frequent ones, like in fit
+            n_left = max(0, self.max_features - len(old))
+            fresh = sorted(sorted(fresh, key=lambda i: (-int(n_texts[i]), names[i]))[:n_left])
+        n_new_words = sum(i < n_words for i in fresh)
+        parts = (old[: self.n_words_], [names[i] for i in fresh[:n_new_words]], old[self.n_words_ :])
+        features = [*parts[0], *parts[1], *parts[2], *(names[i] for i in fresh[n_new_words:])]
+        idf = np.log(np.float32(n_rows + len(prepared) + 1) / (n_texts[fresh].astype(np.float32) + np.float32(1)))
+        places = np.repeat([self.n_words_, len(old)], [n_new_words, len(fresh) - n_new_words]).astype(np.int64)
+        grown = TextVectorizer(**self.params())
+        grown.feature_bytes_ = np.frombuffer(b"".join(features), dtype=np.uint8)
+        grown.feature_ends_ = np.cumsum([len(name) for name in features], dtype=np.int64)
+        grown.idf_ = np.insert(self.idf_, places, idf + np.float32(1))
+        grown.n_words_ = self.n_words_ + n_new_words
+        grown.stop_words_ = self.stop_words_
+        return grown, places
 
     def rows_without_words(self, X: sp.csr_array) -> NDArray[np.bool_]:
         """Say which rows of `transform` have no feature at all: no word of such a text was in the training texts."""
@@ -448,6 +487,11 @@ class _NativeParts:
                 tf[1:] = np.log(tf[1:]) + np.float32(1)
             self._tf = tf
         return tf
+
+
+def _cut(content: NDArray[np.uint8], ends: NDArray[np.int64]) -> list[bytes]:
+    whole = content.tobytes()
+    return [whole[begin:end] for begin, end in pairwise([0, *ends.tolist()])]
 
 
 def _greatest_count(texts: list[str]) -> int:

@@ -1,0 +1,176 @@
+"""Learn from corrections: change the labels that they speak of, add new labels and words, measure what was learnt."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail._words import counted
+from longtail.dismec import DiSMEC
+from longtail.tagging.label_names import indicator
+from longtail.tagging.state import TaggerState
+
+# With fewer held-back texts than this the shares say nothing.
+_MIN_HELD_BACK = 5
+
+
+class Verdicts(NamedTuple):
+    """What is known of each text: the labels that are right, those that are wrong, whether the right ones are all."""
+
+    inputs: Any
+    right: list[list[str]]
+    wrong: list[list[str]]
+    is_complete: NDArray[np.bool_]
+
+    def at(self, row_ids: NDArray[np.int64]) -> Verdicts:
+        """Return the verdicts on some of the texts."""
+        chosen = row_ids.tolist()
+        inputs = [self.inputs[i] for i in chosen] if isinstance(self.inputs, list) else self.inputs[row_ids]
+        right, wrong = [self.right[i] for i in chosen], [self.wrong[i] for i in chosen]
+        return Verdicts(inputs, right, wrong, self.is_complete[row_ids])
+
+    @property
+    def names(self) -> list[str]:
+        """All labels that are spoken of."""
+        return sorted({name for rows in (self.right, self.wrong) for row in rows for name in row})
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What a tagger has learnt from corrections.
+
+    Attributes
+    ----------
+    n_texts : int, texts that it learnt from
+    n_corrected : int, labels that were changed, the new ones included
+    new_labels : list of str
+    n_new_words : int, words and character n-grams that were added to the vectorizer
+    n_held_back : int
+        Texts that the measured model did not learn from; 0 if there were too few. The tagger itself learnt from all.
+    precision, recall : tuple of two floats, or None
+        Before and after, on the held-back texts, over the changed labels: the share of proposals that were right, and
+        the share of right labels that were proposed. Pairs of a text and a label without an answer do not count.
+    """
+
+    n_texts: int
+    n_corrected: int
+    new_labels: list[str]
+    n_new_words: int
+    n_held_back: int = 0
+    precision: tuple[float, float] | None = None
+    recall: tuple[float, float] | None = None
+
+    def __str__(self) -> str:
+        words = f", {counted(self.n_new_words, 'new word')}" if self.n_new_words else ""
+        new = f" ({len(self.new_labels)} new)" if self.new_labels else ""
+        learnt = f"{counted(self.n_texts, 'text')}: {counted(self.n_corrected, 'label')}{new} corrected{words}"
+        if self.precision is None or self.recall is None:
+            return f"{learnt}; too few texts to measure the effect"
+        (before, after), (found_before, found_after) = self.precision, self.recall
+        return (
+            f"{learnt}; on {counted(self.n_held_back, 'held-back text')}: precision of the corrected labels "
+            f"{before:.0%} → {after:.0%}, recall {found_before:.0%} → {found_after:.0%}; other labels unchanged"
+        )
+
+
+def learn(state: TaggerState, verdicts: Verdicts, *, held_back: float, seed: int) -> tuple[TaggerState, Learnt]:
+    """Return the state that has learnt from all verdicts, and what a part of them has taught on the others."""
+    if not isinstance(state.estimator, DiSMEC):
+        raise ValueError(
+            f"Tagger: learn needs a DiSMEC, got {type(state.estimator).__name__}; train again on the training texts "
+            "and the exported corrections"
+        )
+    if not verdicts.names:
+        raise ValueError("Tagger: learn needs a text with a label that is right or wrong, got none")
+    n_texts = len(verdicts.right)
+    order = np.random.default_rng(seed).permutation(n_texts)
+    n_held_back = round(held_back * n_texts)
+    measured: dict[str, Any] = {}
+    if n_held_back >= _MIN_HELD_BACK:
+        outside, inside = np.sort(order[:n_held_back]), np.sort(order[n_held_back:])
+        taught = verdicts.at(inside)
+        if taught.names:
+            measured = _measure(state, _taught(state, taught)[0], taught.names, verdicts.at(outside))
+    learnt, n_new_words = _taught(state, verdicts)
+    new_labels = learnt.label_names[len(state.label_names) :]
+    return learnt, Learnt(n_texts, len(verdicts.names), new_labels, n_new_words, **measured)
+
+
+def _taught(state: TaggerState, verdicts: Verdicts) -> tuple[TaggerState, int]:
+    """Correct every label that the verdicts speak of; also return the number of new words."""
+    n_old = len(state.label_names)
+    # A new label that is only ever rejected has nothing to learn.
+    right = {name for row in verdicts.right for name in row}
+    new_names = sorted(right - state.label_ids.keys())
+    label_names = [*state.label_names, *new_names]
+    ids = {**state.label_ids, **{name: n_old + i for i, name in enumerate(new_names)}}
+    label_ids = np.array(sorted(ids[name] for name in verdicts.names if name in ids), dtype=np.int64)
+    place_of = {label_id: place for place, label_id in enumerate(label_ids.tolist())}
+
+    def matrix(rows: Sequence[Sequence[str]]) -> sp.csr_array:
+        return indicator([[place_of[ids[name]] for name in row if name in ids] for row in rows], len(label_ids))
+
+    estimator: DiSMEC = copy.copy(state.estimator)  # type: ignore[assignment]  # checked in learn
+    vectorizer, n_new_words = state.vectorizer, 0
+    if vectorizer is not None:
+        vectorizer, places = vectorizer.with_new_features(verdicts.inputs, estimator.n_rows_)
+        n_new_words = len(places)
+        if n_new_words:
+            estimator.insert_features(places)
+    grown = replace(state, vectorizer=vectorizer)
+    estimator.correct_labels(
+        grown.rows(verdicts.inputs),
+        label_ids,
+        matrix(verdicts.right),
+        matrix(verdicts.wrong),
+        complete=verdicts.is_complete,
+    )
+    made = TaggerState(estimator, vectorizer, label_names, state.example_texts)
+    return made, n_new_words
+
+
+def _measure(before: TaggerState, after: TaggerState, names: list[str], verdicts: Verdicts) -> dict[str, Any]:
+    """Compare two states on texts that neither has learnt from."""
+    tallies = [_tally(state, set(names), verdicts) for state in (before, after)]
+    if any(n_right_labels == 0 for _, _, n_right_labels in tallies):
+        return {}
+    precision, recall = (
+        tuple(n_hits / max(1, n_proposed) for n_hits, n_proposed, _ in tallies),
+        tuple(n_hits / n_right for n_hits, _, n_right in tallies),
+    )
+    return {"n_held_back": len(verdicts.right), "precision": precision, "recall": recall}
+
+
+def _tally(state: TaggerState, names: set[str], verdicts: Verdicts) -> tuple[int, int, int]:
+    """Count right proposals, proposals, and right labels, over these labels and what is known of each text."""
+    n_hits = n_proposed = n_right = 0
+    for proposed, right, wrong, is_complete in zip(
+        _proposals(state, verdicts.inputs), verdicts.right, verdicts.wrong, verdicts.is_complete, strict=True
+    ):
+        wanted = names & set(right)
+        given = names & proposed
+        known = given if is_complete else given & (wanted | set(wrong))
+        n_hits += len(given & wanted)
+        n_proposed += len(known)
+        n_right += len(wanted)
+    return n_hits, n_proposed, n_right
+
+
+def _proposals(state: TaggerState, inputs: Any) -> list[set[str]]:
+    """Return the labels that a calibrated tagger decides for, or else those with a positive score."""
+    rows = state.rows(inputs)
+    label_ids, scores = state.estimator.predict_top_k(rows, min(100, len(state.label_names)), utility="score")
+    if state.calibration is None:
+        given = (label_ids >= 0) & (scores > 0)
+    else:
+        given = state.calibration.decide(label_ids, scores)
+    return [
+        {state.label_names[label_id] for label_id in ids[kept].tolist()}
+        for ids, kept in zip(label_ids, given, strict=True)
+    ]

@@ -1,0 +1,109 @@
+"""From stored corrections to a better model, and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import longtail as lt
+from longtail.feedback import feedback_path
+from longtail.learning import merge_feedback, version_of
+from tests.cli.test_commands import longtail
+from tests.serve.models import learnt_tagger
+
+TEXT = "a small mail server"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "tags.model"
+    lt.save(learnt_tagger(), path)
+    store = lt.FeedbackStore(feedback_path(path))
+    store.add(lt.Feedback(text=TEXT, accepted=["mail::client"], rejected=["web::server"], author="anna", id="1"))
+    store.add(lt.Feedback(text="a quux", added=["cave"], id="2"))
+    store.close()
+    return path
+
+
+def score(model: Path, label: str, text: str = TEXT) -> float:
+    return lt.load(model).explain(text, label).score
+
+
+def test_corrections_are_learnt_and_rolled_back(model: Path) -> None:
+    trained = version_of(model)
+    before = score(model, "web::server")
+    printed = longtail("learn", model).stdout
+    assert printed.startswith("2 texts: 3 labels (1 new) corrected, 1 new word; too few texts")
+    assert score(model, "web::server") < before - 0.1
+    assert "cave" in lt.load(model, verify=True).label_names_
+    assert "0 earlier models left" in longtail("rollback", model).stderr
+    assert version_of(model) == trained
+    failed = longtail("rollback", model, ok=False)
+    assert failed.code == 2
+    assert "there is no earlier model to go back to" in failed.stderr
+
+
+def test_learning_twice_changes_nothing(model: Path) -> None:
+    longtail("learn", model)
+    once = version_of(model)
+    longtail("learn", model)
+    assert version_of(model) == once
+
+
+def test_deleted_corrections_are_forgotten(model: Path) -> None:
+    before = score(model, "web::server")
+    longtail("learn", model)
+    longtail("feedback", model, "delete", "--author", "anna")
+    longtail("learn", model)
+    assert score(model, "web::server") == before
+    assert "cave" in lt.load(model).label_names_
+
+
+def test_a_model_that_was_trained_again_is_learnt_from(model: Path) -> None:
+    longtail("learn", model)
+    new = learnt_tagger()
+    new.rename_labels({"sound::player": "sound::other"})
+    lt.save(new, model, overwrite=True)
+    longtail("learn", model)
+    assert "sound::other" in lt.load(model).label_names_
+
+
+def test_a_few_earlier_models_are_kept(model: Path) -> None:
+    longtail("learn", model)
+    for number in range(6):
+        store = lt.FeedbackStore(feedback_path(model))
+        store.add(lt.Feedback(text=f"text {number}", accepted=["mail::client"]))
+        store.close()
+        longtail("learn", model)
+    kept = sorted(child.name for child in (model.parent / "tags.model.earlier").iterdir())
+    assert kept == ["1", "5", "6", "7", "learnt.json"]
+    for _ in range(4):
+        longtail("rollback", model)
+    assert "cave" not in lt.load(model).label_names_
+
+
+def test_labelled_texts_are_learnt_from(model: Path, tmp_path: Path) -> None:
+    data = tmp_path / "new.jsonl"
+    data.write_text(json.dumps({"text": TEXT, "labels": ["mail::client", "new"]}) + "\n")
+    found = json.loads(longtail("learn", model, "--data", data, "--json").stdout)
+    assert found["new_labels"] == ["new"]
+
+
+def test_the_newest_answer_counts() -> None:
+    given = [
+        lt.Feedback(text="a", accepted=["x"], rejected=["y"]),
+        lt.Feedback(text="b", accepted=["x"]),
+        lt.Feedback(text="a", rejected=["x"], added=["z"]),
+        lt.Feedback(text="b", added=["y"], complete=True),
+    ]
+    assert merge_feedback(given) == (["a", "b"], [["z"], ["y"]], [["x", "y"], ["x"]], [False, True])
+
+
+def test_a_damaged_history_is_named(model: Path) -> None:
+    longtail("learn", model)
+    (model.parent / "tags.model.earlier" / "learnt.json").write_text("[1]")
+    failed = longtail("learn", model, ok=False)
+    assert failed.code == 2
+    assert "learnt.json: must map versions to numbers" in failed.stderr
