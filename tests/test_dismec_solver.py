@@ -172,7 +172,21 @@ def test_statistics_tell_how_each_label_was_trained(solver):
         assert len(told["objectives"][history]) == told["iterations"][label] + 1
         assert told["objectives"][history][0] == told["first_objective"][label]
         if solver == "newton":
+            assert told["step_cg_steps"][history].sum() == told["cg_steps"][label]
+            assert told["step_cg_steps"][history][-1] == 0
+            assert told["step_seconds"][history].sum() == pytest.approx(told["seconds"][label], rel=1e-3)
             assert (np.diff(told["objectives"][history]) <= 1e-5 * told["first_objective"][label]).all()
+
+
+@pytest.mark.parametrize("start", ["zero", "bias"])
+def test_statistics_tell_the_distance_from_the_start(start):
+    X, Y = random_problem(9, n_labels=20)
+    params = {"start": start, "keep_statistics": True, "prune_below": 0.0, "n_jobs": 1}
+    model = lt.DiSMEC(solver="newton", **params).fit(X, Y)
+    for label in range(Y.shape[1]):
+        moved = weights_of(model, label)
+        moved[-1] += 2.0 if start == "bias" else 0.0
+        assert model.statistics_["distance"][label] == pytest.approx(np.linalg.norm(moved), rel=1e-4)
 
 
 @pytest.mark.parametrize("solver", ["auto", "newton"])

@@ -139,6 +139,9 @@ def test_the_objective_never_rises_over_updates(
         split_top_k=loss[1],
         random_state=seed,
     ).fit(X, Y)
+    assert model.root_rounds_.shape == model.root_objectives_.shape
+    assert model.root_rounds_.min() >= 1
+    assert (np.diff(model.root_rounds_, axis=1) >= 0).all()
     falls = np.diff(model.root_objectives_, axis=1)
     assert falls.max() <= 1e-4 * np.abs(model.root_objectives_).max()
 
@@ -276,3 +279,17 @@ def test_bibtex_precision_is_near_the_papers_with_few_trees(shared_data: Callabl
     top = model.predict_top_k(X_test, 5)
     found = [lt.metrics.precision_at_k(top, Y_test, k) for k in (1, 3, 5)]
     assert np.all(np.asarray(found) > [59, 35, 25]), found
+
+
+def test_random_ties_depend_on_the_seed_only() -> None:
+    X, Y = topic_data(300)
+    models = [
+        lt.FastXML(n_trees=4, rank_ties=ties, n_jobs=n_jobs).fit(X, Y)
+        for ties, n_jobs in (("first", 1), ("random", 1), ("random", 3))
+    ]
+    first, one, three = (model._fitted_arrays() for model in models)
+    for name, values in one.items():
+        np.testing.assert_array_equal(values, three[name], err_msg=name)
+    assert not np.array_equal(first["split_weights_"], one["split_weights_"])
+    found = [float(lt.metrics.precision_at_k(model.predict_top_k(X, 1), Y, 1)) for model in models[:2]]
+    assert min(found) > 80

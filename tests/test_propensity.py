@@ -122,3 +122,36 @@ def test_fit_leaves_out_labels_that_are_never_relevant():
 def test_wrong_input_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_complete_counts_follow_every_ancestor_once() -> None:
+    rng = np.random.default_rng(3)
+    n_labels = 12
+    pairs = [(3, 1), (4, 1), (5, 3), (6, 3), (6, 4), (7, 6), (8, 9), (9, 8)]  # two parents of 6, a cycle of 8 and 9
+    parents_of = {label: {parent for child, parent in pairs if child == label} for label in range(n_labels)}
+
+    def closed(label: int) -> set[int]:
+        seen, todo = {label}, [label]
+        while todo:
+            for parent in parents_of[todo.pop()] - seen:
+                seen.add(parent)
+                todo.append(parent)
+        return seen
+
+    Y = rng.random((60, n_labels)) < 0.1
+    relevant = np.zeros_like(Y)
+    for row, label in zip(*np.nonzero(Y), strict=True):
+        relevant[row, list(closed(int(label)))] = True
+    found = propensity.complete_counts(Y.astype(np.float32), pairs, min_descendants=0)
+    np.testing.assert_array_equal(found, relevant.sum(axis=0))
+    few = propensity.complete_counts(sp.csr_array(Y), pairs, min_descendants=2)
+    n_descendants = np.array(
+        [sum(label in closed(other) for other in range(n_labels)) - 1 for label in range(n_labels)]
+    )
+    np.testing.assert_array_equal(few, np.where(n_descendants >= 2, found, 0))
+
+
+@pytest.mark.parametrize("parents", [[1, 2], [(0, 12)], [(0.5, 1.0)]])
+def test_a_wrong_hierarchy_is_refused(parents: list[object]) -> None:
+    with pytest.raises(ValueError, match="complete_counts: parents must be"):
+        propensity.complete_counts(np.eye(12), parents)

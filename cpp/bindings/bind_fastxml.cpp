@@ -34,6 +34,7 @@ void bind_config(nb::module_& m) {
         .def_rw("right_cost", &TreeConfig::right_cost)
         .def_rw("left_cost", &TreeConfig::left_cost)
         .def_rw("balanced_costs", &TreeConfig::balanced_costs)
+        .def_rw("random_ties", &TreeConfig::random_ties)
         .def_rw("seed", &TreeConfig::seed)
         .def_rw("stream", &TreeConfig::stream)
         .def_prop_rw(
@@ -72,6 +73,7 @@ ArraysDict tree_arrays(Tree&& grown) {
     out["leaf_labels"] = to_numpy(std::move(grown.leaf_labels));
     out["leaf_values"] = to_numpy(std::move(grown.leaf_values));
     out["root_objectives"] = to_numpy(std::move(grown.root_objectives));
+    out["root_rounds"] = to_numpy(std::move(grown.root_rounds));
     std::vector<double> statistics{grown.mean_depth, grown.mean_leaf_labels, grown.train_precision};
     out["statistics"] = to_numpy(std::move(statistics));
     return out;

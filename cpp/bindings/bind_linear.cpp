@@ -64,10 +64,13 @@ nb::dict as_dict(linear::OvaResult&& result) {
     out["first_objective"] = to_numpy(std::move(statistics.first_objective));
     out["last_objective"] = to_numpy(std::move(statistics.last_objective));
     out["gradient_ratio"] = to_numpy(std::move(statistics.gradient_ratio));
+    out["distance"] = to_numpy(std::move(statistics.distance));
     out["history_indptr"] = to_numpy(std::move(statistics.history_indptr));
     out["objectives"] = to_numpy(std::move(statistics.objectives));
     out["active_rows"] = to_numpy(std::move(statistics.active_rows));
     out["step_sizes"] = to_numpy(std::move(statistics.step_sizes));
+    out["step_seconds"] = to_numpy(std::move(statistics.step_seconds));
+    out["step_cg_steps"] = to_numpy(std::move(statistics.step_cg_steps));
     return out;
 }
 

@@ -142,8 +142,9 @@ bool Grower::split(std::span<std::int32_t> rows, const ColumnPool::Node& columns
     for (auto& side : sides_) side = coins_.coin() ? 1 : 0;
     ranked_.load(rows, y_, label_weights_);
     if (ranked_.is_pure()) return false;
+    if (config_.random_ties) ranked_.shuffle_labels(coins_);
     // While w is zero, the separator has no say: unequal costs alone would send every row to the cheaper side.
-    ranked_.alternate(sides_, {});
+    std::int32_t n_rounds = ranked_.alternate(sides_, {});
     const auto n_right = static_cast<double>(std::count(sides_.begin(), sides_.end(), std::uint8_t{1}));
     if (n_right == 0.0 || n_right == n) return false;
     // The costs stay as they are for later updates of w, so that the objective of eq. 5 keeps its meaning.
@@ -157,10 +158,14 @@ bool Grower::split(std::span<std::int32_t> rows, const ColumnPool::Node& columns
         if (update == 0 && !builder_.build(rows, signed_costs_, config_.n_updates > 1, pooled)) return false;
         solver_.solve(builder_.columns(), signed_costs_,
                       update == 0 ? builder_.starts() : std::span<const ColumnStart>{}, config_.solver, solver_random_);
-        if (is_root) tree_.root_objectives.push_back(solver_.objective(signed_costs_) - ranked_.gain(sides_));
+        if (is_root) {
+            tree_.root_objectives.push_back(solver_.objective(signed_costs_) - ranked_.gain(sides_));
+            tree_.root_rounds.push_back(n_rounds);
+        }
         if (update + 1 < config_.n_updates) {
             const std::vector<std::uint8_t> before = sides_;
-            ranked_.alternate(sides_, {static_cast<float>(right_cost), static_cast<float>(left_cost), solver_.scores});
+            n_rounds += ranked_.alternate(
+                sides_, {static_cast<float>(right_cost), static_cast<float>(left_cost), solver_.scores});
             if (before == sides_) break;
         }
     }

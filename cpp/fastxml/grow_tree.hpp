@@ -19,6 +19,7 @@ struct TreeConfig {
     float bias = 1.0F;
     float right_cost = 1.0F;     // C_delta(+1)
     float left_cost = 1.0F;      // C_delta(-1)
+    bool random_ties = false;    // order labels of equal weight at random, anew in each node; else by first appearance
     bool balanced_costs = true;  // divide each side's cost by its share of the node's rows
     RankConfig ranking;
     L1Config solver;
@@ -40,6 +41,7 @@ struct Tree {
     std::vector<float> leaf_values;
 
     std::vector<double> root_objectives;  // eq. 5 at the root after each update of w
+    std::vector<double> root_rounds;      // rounds of rankings and sides at the root until then
     double mean_depth = 0.0;              // H: splits on the way of a training row
     double mean_leaf_labels = 0.0;        // distinct labels per leaf, before the cut to leaf_labels
     double train_precision = 0.0;         // precision@5 of this tree alone on the training rows

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "fastxml/logistic.hpp"
@@ -120,6 +121,24 @@ void RankedSides::add_row(std::span<const std::int32_t> labels, std::span<const 
         blocks_[place] = slot + 1;
         place += kLanes;
     }
+}
+
+void RankedSides::shuffle_labels(Random& random) {
+    const std::size_t n = node_labels_.size();
+    std::vector<std::int32_t> numbers(n + 1);  // new number of each old one; those of blocks_ count from one
+    std::iota(numbers.begin(), numbers.end(), 0);
+    for (std::size_t l = n; l > 1; --l) std::swap(numbers[l], numbers[1 + random.below(static_cast<std::uint32_t>(l))]);
+    const std::vector<std::int32_t> labels = node_labels_;
+    const std::vector<float> factors = label_factors_;
+    const std::vector<std::int64_t> weights = total_weights_;
+    for (std::size_t l = 0; l < n; ++l) {
+        const auto to = static_cast<std::size_t>(numbers[l + 1] - 1);
+        node_labels_[to] = labels[l];
+        slots_[labels[l]] = static_cast<std::int32_t>(to);
+        label_factors_[to] = factors[l];
+        total_weights_[to] = weights[l];
+    }
+    for (std::int32_t& label : blocks_) label = numbers[label];
 }
 
 // I_k of eq. 4, for a row with n labels.

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/random.hpp"
 #include "base/views.hpp"
 
 namespace longtail::fastxml {
@@ -34,6 +35,9 @@ public:
 
     // Take over the rows of a node. label_weights is empty (all one) or one weight per label: 1/p of PfastXML.
     void load(std::span<const std::int32_t> rows, const LabelsView& y, std::span<const float> label_weights);
+
+    // Give the labels of the node new numbers in random order, and with them the order of equal weights.
+    void shuffle_labels(Random& random);
 
     // Whether all loaded rows have the same labels: then any leaf below this node would be like the node itself.
     bool is_pure() const { return n_entries_ == node_labels_.size() * row_gains_.size(); }

@@ -33,6 +33,7 @@ NewtonTrainer<Rows, LossFunction>::NewtonTrainer(const Rows& rows, const OvaLabe
     for (auto* per_row : {&margins_, &along_, &curvatures_}) per_row->assign(rows.n_rows(), Lanes{});
     for (auto* per_feature : {&weights_, &gradient_, &step_, &residual_, &direction_, &product_, &preconditioner_})
         per_feature->assign(width_, Lanes{});
+    if (config.keep_history) first_weights_.assign(width_, Lanes{});
     column_.assign(width_, 0.0F);
 }
 
@@ -66,6 +67,11 @@ void NewtonTrainer<Rows, LossFunction>::train(std::span<const std::int32_t> labe
             Lane& lane = lanes_[at];
             if (lane.label < 0) continue;
             lane.record.seconds += share;
+            if (config_.keep_history) {
+                lane.record.history.back().seconds = static_cast<float>(share);
+                lane.record.history.back().cg_steps = lane.record.cg_steps - lane.earlier_cg_steps;
+                lane.earlier_cg_steps = lane.record.cg_steps;
+            }
             if (lane.record.converged && lane.record.iterations < config_.max_iterations) continue;
             lane.record.converged = false;  // no step lowers the objective any more, or too many steps
             lane.gradient_norm = 0.0;
@@ -103,6 +109,9 @@ bool NewtonTrainer<Rows, LossFunction>::begin(Lane& lane, int at, std::int64_t l
     }
     column_.back() += static_cast<float>(lane.start.bias_weight);
     for (std::int64_t f = 0; f < width_; ++f) weights_[f][at] = column_[f];
+    if (config_.keep_history)
+        for (std::int64_t f = 0; f < width_; ++f) first_weights_[f][at] = column_[f];
+    lane.earlier_cg_steps = 0;
     negative_costs_[at] = static_cast<float>(config_.cost);
     positive_costs_[at] = static_cast<float>(lane.start.positive_cost);
     return true;
@@ -192,6 +201,14 @@ bool NewtonTrainer<Rows, LossFunction>::retire(int at) {
     for (std::int64_t f = 0; f < width_; ++f) {
         column_[f] = weights_[f][at];
         weights_[f][at] = 0.0F;
+    }
+    if (config_.keep_history) {
+        double square = 0.0;
+        for (std::int64_t f = 0; f < width_; ++f) {
+            const double moved = static_cast<double>(column_[f]) - first_weights_[f][at];
+            square += moved * moved;
+        }
+        lane.record.distance = std::sqrt(square);
     }
     sink_.put(lane.label, column_.data(), rows_.n_features(), std::move(lane.record));
     control_.add_done(1);

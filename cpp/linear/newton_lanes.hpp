@@ -52,6 +52,7 @@ private:
         double slope = 0.0;  // ∇L · step
         bool searching = false;
         float step_size = 0.0F;
+        std::int32_t earlier_cg_steps = 0;
         LabelRecord record;
     };
     // Signs and costs of one row in all lanes; walks along the batch's positives.
@@ -90,6 +91,7 @@ private:
     AlignedVector<Lanes> along_;       // margins of the step
     AlignedVector<Lanes> curvatures_;  // c φ''
     AlignedVector<Lanes> weights_;
+    AlignedVector<Lanes> first_weights_;  // w₀, only with a history
     AlignedVector<Lanes> gradient_;
     AlignedVector<Lanes> step_;
     AlignedVector<Lanes> residual_;

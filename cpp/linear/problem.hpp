@@ -72,11 +72,14 @@ struct OvaStatistics {
     std::vector<double> first_objective;
     std::vector<double> last_objective;
     std::vector<double> gradient_ratio;  // ‖∇L(w)‖ / ‖∇L(0)‖ at the end
+    std::vector<double> distance;        // ‖w₀ − w‖, or NaN where it is not known
     // Histories of all labels behind one another; label l owns [history_indptr[l], history_indptr[l + 1]).
     std::vector<std::int64_t> history_indptr;
     std::vector<double> objectives;
     std::vector<std::int32_t> active_rows;
     std::vector<float> step_sizes;
+    std::vector<float> step_seconds;
+    std::vector<std::int32_t> step_cg_steps;
 };
 
 // Pruned weights, label-major, and the biases (already multiplied by the bias feature's value).

@@ -26,10 +26,13 @@ OvaResult LabelSink::finish() {
         statistics.first_objective.push_back(record.first_objective);
         statistics.last_objective.push_back(record.last_objective);
         statistics.gradient_ratio.push_back(record.gradient_ratio);
+        statistics.distance.push_back(record.distance);
         for (const Iteration& iteration : record.history) {
             statistics.objectives.push_back(iteration.objective);
             statistics.active_rows.push_back(iteration.active_rows);
             statistics.step_sizes.push_back(iteration.step_size);
+            statistics.step_seconds.push_back(iteration.seconds);
+            statistics.step_cg_steps.push_back(iteration.cg_steps);
         }
         statistics.history_indptr.push_back(static_cast<std::int64_t>(statistics.objectives.size()));
     }

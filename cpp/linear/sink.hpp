@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,8 @@ struct Iteration {
     double objective;
     std::int32_t active_rows;
     float step_size;
+    float seconds = 0.0F;  // what the step from here took, and its CG steps; only Newton steps over all rows tell them
+    std::int32_t cg_steps = 0;
 };
 
 // What is known about one label when it is finished.
@@ -24,6 +27,7 @@ struct LabelRecord {
     double first_objective = 0.0;
     double last_objective = 0.0;
     double gradient_ratio = 0.0;
+    double distance = std::numeric_limits<double>::quiet_NaN();  // ‖w₀ − w‖; known with a history of Newton steps
     std::vector<Iteration> history;
 };
 

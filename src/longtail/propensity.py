@@ -23,6 +23,8 @@ PRESETS: dict[str, tuple[float, float]] = {
     "default": (0.55, 1.5),
 }
 
+_ROWS_AT_ONCE = 4096
+
 
 class SparseMatrix(Protocol):
     """Any of scipy's sparse arrays and matrices, known without importing scipy."""
@@ -173,6 +175,65 @@ def positive_weights(
         return unbiased.astype(np.float32)
     # A label without rows has no positives to weigh.
     return np.asarray(unbiased * (1 - beta) / (1 - beta ** np.maximum(counts, 1)), dtype=np.float32)
+
+
+def complete_counts(Y: ArrayLike | SparseMatrix, parents: ArrayLike, *, min_descendants: int = 5) -> NDArray[np.int64]:
+    """Count the rows to which each label is relevant, from a hierarchy: what `fit` takes as complete counts.
+
+    A label that is relevant to a row makes all its ancestors relevant, annotated or not (section 5 of the paper). The
+    estimate is for labels with enough descendants only.
+
+    Parameters
+    ----------
+    Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+        Labels of the training rows.
+    parents : int array of shape (n_pairs, 2)
+        Pairs of a label and a parent of it; a label may have several. Cycles, as in Wikipedia's categories, are
+        allowed: their labels are ancestors of each other.
+    min_descendants : int, default 5
+        Labels with fewer descendants get 0, which `fit` leaves out.
+
+    Returns
+    -------
+    ndarray of shape (n_labels,), int64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import propensity
+    >>> Y = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]])  # label 0 is the parent of 1, and 1 of 2
+    >>> propensity.complete_counts(Y, [(1, 0), (2, 1)], min_descendants=1)
+    array([4, 3, 0])
+    """
+    import scipy.sparse as sp
+
+    labels = sp.csr_array(Y) != 0
+    n_labels = int(labels.shape[1])
+    pairs = np.asarray(parents)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise ValueError(
+            f"complete_counts: parents must be pairs (label, parent) of ints, got shape {pairs.shape} of {pairs.dtype}"
+        )
+    if pairs.size and not 0 <= pairs.min() <= pairs.max() < n_labels:
+        raise ValueError(
+            f"complete_counts: parents must be labels in [0, {n_labels}), got {pairs.min()} to {pairs.max()}"
+        )
+    if min_descendants < 0:
+        raise ValueError(f"complete_counts: min_descendants must be an int >= 0, got {min_descendants!r}")
+    ones = np.ones(len(pairs), dtype=bool)
+    ancestors = sp.csr_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(n_labels, n_labels)) + sp.eye_array(
+        n_labels, dtype=bool, format="csr"
+    )
+    n_before = -1
+    while ancestors.nnz != n_before:  # paths of twice the length each time
+        n_before = ancestors.nnz
+        ancestors = sp.csr_array((ancestors @ ancestors) != 0)
+    counts = np.zeros(n_labels, dtype=np.int64)
+    for first in range(0, labels.shape[0], _ROWS_AT_ONCE):
+        relevant = sp.csr_array(labels[first : first + _ROWS_AT_ONCE] @ ancestors)
+        counts += np.bincount(relevant.indices[relevant.data != 0], minlength=n_labels)
+    n_descendants = np.bincount(ancestors.indices, minlength=n_labels) - 1
+    return np.where(n_descendants >= min_descendants, counts, 0)
 
 
 def fit(

@@ -24,6 +24,7 @@ from longtail import metrics
 NAMES = ("attributes", "sweep", "decisions", "course", "contributions")
 _TAIL_EDGES = np.array([1, 2, 3, 5, 8, 12, 20, 35, 60, 100, 200, 400, 1000, 10_000, 100_000])
 _QUANTILES = (0.05, 0.95)
+_HISTORIES = ("objectives", "active_rows", "step_sizes", "step_seconds", "step_cg_steps")
 
 
 def measure_extras(
@@ -80,8 +81,8 @@ def training_course(statistics: dict[str, Any], label_counts: NDArray[np.int64],
     indptr = statistics["history_indptr"]
     lengths = np.diff(indptr)
     steps: dict[str, list[Any]] = {"n_labels": []}
-    scales = {"objectives": 1.0, "active_rows": 1.0 / n_rows, "step_sizes": 1.0, "step_seconds": 1.0, "step_cgs": 1.0}
-    histories = {name: np.asarray(statistics[name]) * scale for name, scale in scales.items() if name in statistics}
+    histories = {name: np.asarray(statistics[name]) for name in _HISTORIES if name in statistics}
+    histories["active_rows"] = histories["active_rows"] / n_rows
     for step in range(int(lengths.max(initial=0))):
         places = indptr[:-1][lengths > step] + step
         steps["n_labels"].append(len(places))

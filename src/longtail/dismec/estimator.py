@@ -98,9 +98,11 @@ class DiSMEC(XMCClassifier):
     n_unconverged_ : int
         Labels that ended before the stopping rule was met.
     statistics_ : dict of arrays
-        With `keep_statistics`: iterations, cg_steps, converged, seconds, first_objective, last_objective and
-        gradient_ratio for each label, and the histories objectives, active_rows, step_sizes, where label l owns
-        [history_indptr[l], history_indptr[l + 1]).
+        With `keep_statistics`: iterations, cg_steps, converged, seconds, first_objective, last_objective,
+        gradient_ratio and distance (from the start to the result, ‖w₀ − w‖) for each label, and the histories
+        objectives, active_rows, step_sizes, step_seconds, step_cg_steps, where label l owns [history_indptr[l],
+        history_indptr[l + 1]). Newton steps over all rows (``solver="newton"``) also tell distances, elsewhere NaN,
+        and the time and CG steps of the step that begins at an entry; labels trained together share their time.
 
     Examples
     --------

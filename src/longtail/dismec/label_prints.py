@@ -15,7 +15,7 @@ from longtail.dismec.state import WeightIndex
 from longtail.dismec.training import Columns
 from longtail.execution import Arrays, Shard
 
-_HISTORIES = ("objectives", "active_rows", "step_sizes")
+_HISTORIES = ("objectives", "active_rows", "step_sizes", "step_seconds", "step_cg_steps")
 _PER_LABEL = (
     "iterations",
     "cg_steps",
@@ -24,6 +24,7 @@ _PER_LABEL = (
     "first_objective",
     "last_objective",
     "gradient_ratio",
+    "distance",
 )
 
 

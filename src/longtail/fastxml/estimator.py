@@ -36,6 +36,7 @@ _CONFIG_NAMES = (
     "right_cost",
     "left_cost",
     "balanced_costs",
+    "random_ties",
     "ranking_cost",
     "n_updates",
     "bias",
@@ -67,6 +68,9 @@ class FastXML(XMCClassifier):
         What the sides of a split are chosen for.
     split_top_k : int or None, default None
         Ranks that count in `split_loss`; None counts all (nDCG@L).
+    rank_ties : {"first", "random"}, default "first"
+        How a split orders labels of equal weight: by first appearance among the node's rows, which is faster, or at
+        random as in equation 1 of the paper, with one order per node.
     separator_cost : float, default 1
         Weight of the separator's logistic loss (C_δ) for rows assigned to the right side.
     left_separator_cost : float or None, default None
@@ -102,6 +106,9 @@ class FastXML(XMCClassifier):
     root_objectives_ : float64 array (n_trees, n_updates)
         The objective (equation 5) at the root after each update of the separator. A root that converged earlier
         repeats its last value; a tree whose root is a leaf has zeros.
+    root_rounds_ : float64 array (n_trees, n_updates)
+        Rounds of rankings and sides at the root until each update of the separator (W_i of the paper's table 5); not
+        saved with the model.
 
     Examples
     --------
@@ -117,6 +124,7 @@ class FastXML(XMCClassifier):
     leaf_labels: Annotated[int, Int(1, 2**31 - 1), Between(5, 100, log=True)] = 100
     split_loss: Annotated[str, Choice("ndcg", "precision")] = "ndcg"
     split_top_k: Annotated[int | None, Int(1, 2**31 - 1), Nothing()] = None
+    rank_ties: Annotated[str, Choice("first", "random")] = "first"
     separator_cost: Annotated[float, Real(0, above=True), Between(0.1, 20.0, log=True)] = 1.0
     left_separator_cost: Annotated[float | None, Real(0, above=True), Nothing()] = None
     balanced_costs: Annotated[bool, Bool()] = True
@@ -130,6 +138,7 @@ class FastXML(XMCClassifier):
     tree_order: Annotated[str, Choice("random", "accuracy")] = "random"
 
     _State: ClassVar[type[State]] = TreeEnsemble
+    _absent: ClassVar[dict[str, Any]] = {"rank_ties": "first"}
 
     # ---- what a user calls ------------------------------------------------------------------------------------
 
@@ -221,6 +230,7 @@ class FastXML(XMCClassifier):
             "right_cost": float(self.separator_cost),
             "left_cost": float(left_cost),
             "balanced_costs": bool(self.balanced_costs),
+            "random_ties": self.rank_ties == "random",
             "ranking_cost": float(self.ranking_cost),
             "n_updates": int(self.n_updates),
             "bias": float(self.bias),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Annotated, Self
 
@@ -65,6 +65,7 @@ class TreeEnsemble(State):
     tree_leaf_labels: PerTree
     tree_precision: PerTree
     root_objectives: Annotated[NDArray[np.float64], ArraySpec(np.float64, ndim=2, finite=True)]
+    root_rounds: NDArray[np.float64] | None = field(default=None, kw_only=True)
 
     @cached_property
     def n_features_used(self) -> int:
@@ -109,13 +110,19 @@ def join_trees(owner: str, shards: Sequence[Shard], n_updates: int) -> TreeEnsem
         **{name: np.concatenate([shard[name] for shard in shards]) for name in names},
     )
     depths, leaf_labels, precision = np.ascontiguousarray(np.stack([shard["statistics"] for shard in shards]).T)
-    objectives = np.zeros((len(shards), n_updates))
-    for row, shard in zip(objectives, shards, strict=True):
-        reached = shard["root_objectives"]
+    objectives, rounds = (_by_update(shards, name, n_updates) for name in ("root_objectives", "root_rounds"))
+    return TreeEnsemble(forest, depths, leaf_labels, precision, objectives, root_rounds=rounds)
+
+
+def _by_update(shards: Sequence[Shard], name: str, n_updates: int) -> NDArray[np.float64]:
+    """Lay out what the roots report after each update; one that converged earlier repeats its last value."""
+    found = np.zeros((len(shards), n_updates))
+    for row, shard in zip(found, shards, strict=True):
+        reached = shard[name]
         if len(reached):
             row[: len(reached)] = reached
             row[len(reached) :] = reached[-1]
-    return TreeEnsemble(forest, depths, leaf_labels, precision, objectives)
+    return found
 
 
 def join_indptr(parts: Sequence[Array]) -> NDArray[np.int64]:
