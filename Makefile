@@ -14,12 +14,13 @@ install_extras = $(1) -m pip --disable-pip-version-check -q install --no-compile
 # which makes the first build a third quicker.
 
 .PHONY: help demo test build lint format tidy types layers stub stub-check cli-docs python-test cpp-test asan tsan \
-    bench benchmark-docs docs wheel clean
+    clients-test bench benchmark-docs docs wheel clean
 
 help:
 	@echo "make demo    build for this machine, train on the shipped sample, evaluate, tag three sentences"
 	@echo "make test    build and run every check: lint, types, layers, C++ tests, sanitizers, Python tests"
 	@echo "make build   build into $(VENV) (development install: Python edits need no rebuild)"
+	@echo "make clients-test  test Annif and other clients, each in an environment of its own"
 	@echo "make format  format Python and C++ files"
 	@echo "make tidy    run clang-tidy on the C++ core (minutes)"
 	@echo "make bench   measure our systems and other libraries on public data sets (hours; resumes)"
@@ -96,6 +97,17 @@ cli-docs: $(VENV)/.built
 python-test: $(VENV)/.built
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not cluster and not alone"
 	$(BIN)/python -m pytest -m "cluster or alone"
+
+# Clients that pin versions of their own, such as Annif, are tested in environments of their own, which are made once.
+# Where an environment cannot be made (no network, no wheel for this Python), its tests are skipped with that reason.
+CLIENTS := .venv-clients
+$(CLIENTS)/%/.ready: $(VENV)/.built clients/%.txt scripts/make-client-env
+	@scripts/make-client-env $(PYTHON) $(VENV) $(CLIENTS)/$* clients/$*.txt && touch $@ || \
+	    echo "clients-test: could not install clients/$*.txt; its tests are skipped"
+clients-test: $(CLIENTS)/annif/.ready $(CLIENTS)/others/.ready
+	@if test -e $(CLIENTS)/annif/.ready; then LONGTAIL_ANNIF=$(CLIENTS)/annif/bin/annif \
+	    $(BIN)/python -m pytest tests/clients/test_annif_backend.py tests/clients/test_annif_service.py; fi
+	@if test -e $(CLIENTS)/others/.ready; then $(CLIENTS)/others/bin/python -m pytest tests/clients; fi
 
 # The tests link the same libraries as the Python modules, in every instruction set that this machine can run.
 cpp-test: $(VENV)/.built

@@ -98,6 +98,7 @@ def test_every_example_of_a_page_is_true(page: str, n_blocks: int) -> None:
         "benchmarks/write_dismec_tables.py",
         "benchmarks/write_fastxml_tables.py",
         "benchmarks/write_reproduce.py",
+        "benchmarks/write_annif_table.py",
     ],
 )
 def test_tables_of_the_pages_come_from_the_results(script: str) -> None:

@@ -9,6 +9,7 @@ from longtail._version import __version__
 
 if TYPE_CHECKING:
     from longtail import datasets, decisions, metrics, model_selection, propensity
+    from longtail._model_card import model_card
     from longtail._topk import TopK
     from longtail.auto import Auto
     from longtail.baselines import CPLST, CS, LEML, LPSR, LPSRNB, MLCSSP, Popularity
@@ -62,6 +63,7 @@ _HOMES = {
     "learn_from_feedback": "longtail.learning",
     "load": "longtail.saving",
     "metrics": "",
+    "model_card": "longtail._model_card",
     "model_selection": "",
     "propensity": "",
     "roll_back": "longtail.learning",
@@ -106,6 +108,7 @@ __all__ = [
     "learn_from_feedback",
     "load",
     "metrics",
+    "model_card",
     "model_selection",
     "propensity",
     "roll_back",

@@ -1,26 +1,51 @@
-"""System calls that exist on POSIX systems only: file locks and reserved disk space.
+"""System calls that exist on POSIX systems only: files and folders by descriptor, locks, renames, maps, disk space.
 
-A port to Windows replaces this module and nothing else.
+A port of the library to Windows replaces this module; `tests/test_portability.py` lists the few others that are for
+POSIX systems only.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
+import mmap
 import os
+import weakref
+from pathlib import Path
 
 _ZEROS = bytes(1 << 20)
 _NOT_SUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
+_RENAME_EXCHANGE = 2
+_MAP_FAILED = ctypes.c_void_p(-1).value
 
 
-def try_lock(descriptor: int) -> bool:
-    """Lock an open file for this process alone; return False if it is locked already.
+def open_folder(path: Path, *, follow_link: bool = True) -> int:
+    """Open a directory, to lock it or to open what is in it; raise NotADirectoryError for anything else."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    return os.open(path, flags if follow_link else flags | os.O_NOFOLLOW)
+
+
+def open_entry(name: str, folder: int) -> int:
+    """Open an entry of an open folder for reading. Follows no link and does not wait for the writer of a pipe."""
+    return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+
+
+def open_lock_file(path: Path) -> int:
+    """Open a file to lock it; make it if it is not there."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+
+def try_lock(descriptor: int, *, wait: bool = False) -> bool:
+    """Lock an open file or folder for this process alone; return False if it is locked already, unless told to wait.
 
     The lock belongs to the open file: a second `open` in the same process is refused too, and the kernel drops the
     lock when the process ends, however it ends. Raises OSError where the file system has no locks.
     """
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
@@ -46,6 +71,64 @@ def reserve_space(descriptor: int, n_bytes: int) -> None:
             chunk = memoryview(_ZEROS)[: n_bytes - first]
             while chunk:
                 chunk = chunk[os.write(descriptor, chunk) :]
+
+
+def exchange(source: Path, target: Path) -> bool:
+    """Swap two directories in one step; return False where kernel or file system cannot."""
+    return _renameat2(source, target, _RENAME_EXCHANGE)
+
+
+def rename_to_free(source: Path, target: Path) -> bool:
+    """Rename, but raise FileExistsError if something is there; return False where kernel or file system cannot."""
+    return _renameat2(source, target, _RENAME_NOREPLACE)
+
+
+def _renameat2(source: Path, target: Path, flag: int) -> bool:
+    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if function is None:
+        return False
+    if function(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flag) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _NOT_SUPPORTED:
+        return False
+    raise OSError(code, os.strerror(code), str(target))
+
+
+def sync(path: Path) -> None:
+    """Write a file or the entries of a folder to disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def map_readonly(descriptor: int, size_bytes: int) -> memoryview:
+    """Map the first bytes of a file; the map stays until nothing refers to it.
+
+    Python's own mmap keeps a descriptor open for each map, and a run may have thousands of shards.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    integer = ctypes.c_int
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, integer, integer, integer, ctypes.c_ssize_t]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    address = libc.mmap(None, size_bytes, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
+    if address == _MAP_FAILED:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    block = (ctypes.c_ubyte * size_bytes).from_address(address)
+    # Not at exit: then other threads may still be using it, and the kernel cleans up anyway.
+    weakref.finalize(block, libc.munmap, address, size_bytes).atexit = False
+    return memoryview(block).toreadonly()
+
+
+def physical_memory_bytes() -> float:
+    """Return the memory of this machine; infinity where the system does not say."""
+    if "SC_PHYS_PAGES" not in os.sysconf_names:
+        return float("inf")
+    return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
 
 
 def host_name() -> str:

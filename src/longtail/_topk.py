@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +29,13 @@ class Tag(NamedTuple):
     label: Any  # a str; an int where labels have no names
     score: float
     proba: float | None = None
+
+    @property
+    def unit_score(self) -> float:
+        """A number in [0, 1] for programs that expect one: the probability, else the logistic function of the score."""
+        if self.proba is not None:
+            return min(max(self.proba, 0.0), 1.0)
+        return 1 / (1 + math.exp(-self.score)) if self.score > -700 else 0.0
 
 
 def tags_of(

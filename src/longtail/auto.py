@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from longtail import _rules
+from longtail import _os, _rules
 from longtail._base import XMCClassifier
 from longtail._declared import Collected
 from longtail._estimate import Estimate
@@ -166,8 +165,8 @@ def available_memory_bytes(root: Path = Path("/")) -> float:
         limits.append(float((cgroup / "memory.max").read_text()) - float((cgroup / "memory.current").read_text()))
     except (OSError, ValueError):  # no container, or "max"
         pass
-    if limits == [float("inf")] and "SC_PHYS_PAGES" in os.sysconf_names:
-        limits.append(float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE") / 2)
+    if limits == [float("inf")]:
+        limits.append(_os.physical_memory_bytes() / 2)
     return max(0.0, min(limits))
 
 

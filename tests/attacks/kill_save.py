@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import longtail as lt
-from longtail._array_files import publish
+from longtail import _os
 from longtail._fitted import Facts, Fitted
 from longtail.baselines.popularity import Ranking
 from longtail.tagging.state import TaggerState
@@ -174,7 +174,7 @@ def main() -> None:
     parser.add_argument("--no-exchange", action="store_true")
     options = parser.parse_args()
     if options.no_exchange:
-        publish._renameat2 = lambda *_: False
+        _os._renameat2 = lambda *_: False
     with tempfile.TemporaryDirectory(prefix="kill-save-") as folder:
         path = Path(folder, "m")
         if options.every_step:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from longtail import _os
 from longtail._array_files import ArraySpec, publish, read_arrays, write_arrays
 from longtail._array_files.npy import read_header, write_header
 from longtail._array_files.specs import DTYPES
@@ -207,7 +208,7 @@ class TestWithoutExchange:
 
     @pytest.fixture(autouse=True)
     def _no_exchange(self, monkeypatch):
-        monkeypatch.setattr(publish, "_renameat2", lambda *_: False)
+        monkeypatch.setattr(_os, "_renameat2", lambda *_: False)
 
     def test_the_old_directory_is_replaced(self, tmp_path):
         write_arrays(tmp_path / "a", ARRAYS, {"version": 1})

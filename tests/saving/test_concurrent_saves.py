@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from longtail import _os
 from longtail._array_files import ArraySpec, publish, read_arrays, write_arrays
 
 SPECS = {name: ArraySpec(np.int64, ndim=1) for name in "abc"}
@@ -29,7 +30,7 @@ def read(path: Path) -> int:
 @pytest.fixture(params=["exchange", "no exchange"])
 def path(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if request.param == "no exchange":
-        monkeypatch.setattr(publish, "_renameat2", lambda *_: False)
+        monkeypatch.setattr(_os, "_renameat2", lambda *_: False)
     write(tmp_path / "m", 0)
     return tmp_path / "m"
 
@@ -85,7 +86,7 @@ def test_of_writers_that_must_not_overwrite_one_wins(path: Path) -> None:
 def test_a_slot_that_a_replacement_has_left_belongs_to_who_takes_it_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publish, "_renameat2", lambda *_: False)
+    monkeypatch.setattr(_os, "_renameat2", lambda *_: False)
     write(tmp_path / "m", 0)
     rename, claimed = Path.rename, []
     with ExitStack() as locks:

@@ -2,7 +2,8 @@
 
 import re
 from types import SimpleNamespace
-from typing import NamedTuple
+
+from longtail._topk import Tag
 
 WORDS = {
     "network::server": {"web": 1.5, "server": 2.0, "http": 1.0},
@@ -11,12 +12,6 @@ WORDS = {
     "<img src=x onerror=alert(1)>": {"hostile": 3.0},
     "sound::player": {"music": 2.0},
 }
-
-
-class FakeTag(NamedTuple):
-    label: str
-    score: float
-    proba: float | None
 
 
 class FakeTagger:
@@ -47,7 +42,7 @@ class FakeTagger:
             bound = 0.5 if threshold == "auto" else threshold
             value = proba if proba is not None else score
             if bound is None or value >= bound:
-                tags.append(FakeTag(label, score, proba))
+                tags.append(Tag(label, score, proba))
         return sorted(tags, key=lambda tag: (-tag.score, tag.label))[:top_k]
 
     def known_words(self, texts):

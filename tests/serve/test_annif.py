@@ -6,6 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 import longtail as lt
+from longtail.feedback import FeedbackStore, feedback_path
 from longtail.serve import Limits, ModelSettings, Service, create_app
 from tests.serve.fakes import FakeTagger
 from tests.serve.models import learnt_tagger
@@ -81,3 +82,31 @@ def test_odd_forms_are_refused(client, body):
 
 def test_a_body_that_is_not_a_form_is_refused(client):
     assert "must be a form" in client.post(f"{PATH}/suggest", json={"text": "x"}).json()["error"]
+
+
+DOCUMENTS = [
+    {"text": "a web server", "subjects": [{"uri": "net", "label": "Network"}, {"uri": "web"}], "metadata": {"a": "b"}},
+    {"text": "nothing", "subjects": []},
+]
+
+
+def test_learn_stores_documents_as_feedback(tmp_path):
+    lt.save(learnt_tagger(), tmp_path / "tags.model")
+    with TestClient(create_app(tmp_path / "tags.model", name="tags", feedback=True)) as client:
+        answer = client.post(f"{PATH}/learn", json=DOCUMENTS)
+        assert (answer.status_code, answer.content) == (204, b"")
+        too_long = {"text": "x" * 200_000, "subjects": []}
+        assert client.post(f"{PATH}/learn", json=[*DOCUMENTS, too_long]).status_code == 422
+        assert client.post(f"{PATH}/learn", json=[]).status_code == 422
+        version = client.get("/health").json()["version"]
+    stored = [one.feedback for one in FeedbackStore(feedback_path(tmp_path / "tags.model"))]
+    assert [(one.text, one.added, one.complete, one.version) for one in stored] == [
+        ("a web server", ("net", "web"), True, version),
+        ("nothing", (), True, version),
+    ]
+
+
+def test_learn_is_off_without_a_store(client):
+    answer = client.post(f"{PATH}/learn", json=DOCUMENTS)
+    assert answer.status_code == 403
+    assert "--feedback" in answer.json()["error"]

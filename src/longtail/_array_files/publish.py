@@ -13,9 +13,7 @@ can be locked was left behind by a crash, and the next write to the same path re
 leftovers stay, each in its own slot: untidy, never wrong.
 """
 
-import ctypes
 import errno
-import fcntl
 import os
 import re
 import shutil
@@ -25,11 +23,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum, auto
 from pathlib import Path
 
-_AT_FDCWD = -100
-_RENAME_NOREPLACE = 1
-_RENAME_EXCHANGE = 2
+from longtail import _os
+
 _N_SLOTS = 1000
 _OWN_FILE = re.compile(r"manifest\.json|[A-Za-z][A-Za-z0-9_]{0,63}\.(?:npy|jsonl)")
+# Files of a model hub that lie beside a model: they stay when the model is replaced.
+_COMPANIONS = ("README.md", "config.json", ".gitattributes")
 _OWN_FOLDER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
@@ -55,6 +54,7 @@ def staged(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator
         leftover: Path | None = folder  # the unfinished directory after an error, the old one after a replacement
         try:
             yield folder
+            _copy_companions(target, folder)
             _sync_tree(folder)
             leftover = _publish(folder, target, overwrite=overwrite, locks=locks)
         except OSError as error:
@@ -64,7 +64,7 @@ def staged(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator
         finally:
             if leftover is not None:
                 shutil.rmtree(leftover, ignore_errors=True)
-        _sync(target.parent)
+        _os.sync(target.parent)
 
 
 def backup_of(target: Path) -> Path:
@@ -100,7 +100,7 @@ def _publish(folder: Path, target: Path, *, overwrite: bool, locks: ExitStack) -
         # The old directory is removed under its own lock, so that no other writer takes it for a leftover.
         if _lock(target, locks, wait=True) is _Lock.BUSY:
             continue
-        if _exchange(folder, target):
+        if _os.exchange(folder, target):
             return folder
         if _replace_in_steps(folder, target):
             # The old one is removed where it lies: the slot is free now, and may be another writer's already.
@@ -160,7 +160,8 @@ def _check_there(target: Path, *, overwrite: bool) -> None:
 def _foreign_entry(folder: Path, *, is_top: bool) -> Path | None:
     """Return something that would be lost with ``folder`` though longtail did not write it."""
     entries = list(os.scandir(folder))
-    if is_top and entries and not any(entry.name == "manifest.json" for entry in entries):
+    names = {entry.name for entry in entries}
+    if is_top and "manifest.json" not in names and not names <= set(_COMPANIONS):
         return folder
     for entry in entries:
         path = Path(entry.path)
@@ -168,9 +169,15 @@ def _foreign_entry(folder: Path, *, is_top: bool) -> Path | None:
             found = _foreign_entry(path, is_top=False) if _OWN_FOLDER.fullmatch(entry.name) else path
             if found is not None:
                 return found
-        elif _OWN_FILE.fullmatch(entry.name) is None:
+        elif _OWN_FILE.fullmatch(entry.name) is None and not (is_top and entry.name in _COMPANIONS):
             return path
     return None
+
+
+def _copy_companions(source: Path, folder: Path) -> None:
+    for name in _COMPANIONS:
+        with suppress(FileNotFoundError):
+            shutil.copyfile(source / name, folder / name, follow_symlinks=False)
 
 
 class _Lock(Enum):
@@ -182,18 +189,16 @@ class _Lock(Enum):
 def _lock(folder: Path, locks: ExitStack, *, wait: bool) -> _Lock:
     """Lock ``folder`` until ``locks`` closes."""
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = _os.open_folder(folder, follow_link=False)
     except FileNotFoundError:
         return _Lock.BUSY
     locks.callback(os.close, descriptor)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _Lock.BUSY
+        if not _os.try_lock(descriptor, wait=wait):
+            return _Lock.BUSY
     except OSError:
         return _Lock.UNKNOWN
-    # Closing is not enough: a child forked meanwhile would keep the lock.
-    locks.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)
+    locks.callback(_os.unlock, descriptor)
     try:
         is_there = os.path.samestat(os.fstat(descriptor), os.lstat(folder))
     except FileNotFoundError:
@@ -201,15 +206,10 @@ def _lock(folder: Path, locks: ExitStack, *, wait: bool) -> _Lock:
     return _Lock.HELD if is_there else _Lock.BUSY
 
 
-def _exchange(folder: Path, target: Path) -> bool:
-    """Swap two directories in one step; false where kernel or file system cannot."""
-    return _renameat2(folder, target, _RENAME_EXCHANGE)
-
-
 def _rename_to_free(folder: Path, target: Path) -> bool:
     """Rename, but replace nothing; false if something is there."""
     try:
-        if _renameat2(folder, target, _RENAME_NOREPLACE):
+        if _os.rename_to_free(folder, target):
             return True
     except FileExistsError:
         return False
@@ -224,18 +224,6 @@ def _rename_to_free(folder: Path, target: Path) -> bool:
     return True
 
 
-def _renameat2(source: Path, target: Path, flag: int) -> bool:
-    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if function is None:
-        return False
-    if function(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flag) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
-        return False
-    raise OSError(code, os.strerror(code), str(target))
-
-
 def _exists(path: Path) -> bool:
     return os.path.lexists(path)
 
@@ -243,13 +231,5 @@ def _exists(path: Path) -> bool:
 def _sync_tree(folder: Path) -> None:
     for parent, _, names in os.walk(folder, topdown=False):
         for name in names:
-            _sync(Path(parent, name))
-        _sync(Path(parent))
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            _os.sync(Path(parent, name))
+        _os.sync(Path(parent))

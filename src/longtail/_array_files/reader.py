@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from longtail import _os
 from longtail._array_files import strict_json
 from longtail._array_files.mapping import map_file
 from longtail._array_files.npy import HEADER_MAX_BYTES, read_header
@@ -215,8 +216,7 @@ class ArrayDirectory:
                 raise ValueError(f"{owner}: is a symbolic link; a {kind} must be there itself, copy it")
             if not is_kind(mode):
                 raise ValueError(f"{owner}: must be a {kind}, got {_kind(mode)}")
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            descriptor = os.open(name, flags, dir_fd=self._descriptor)
+            descriptor = _os.open_entry(name, self._descriptor)
         except FileNotFoundError:
             raise ValueError(f"{owner}: is missing; {self.path} is incomplete or was not written by longtail") from None
         if not is_kind(os.fstat(descriptor).st_mode):
@@ -229,7 +229,7 @@ def _open_folder(path: Path) -> int:
     # A replacement without RENAME_EXCHANGE may be cut in two: then the old one waits under another name.
     for place_of in 3 * (Path, backup_of):
         try:
-            return os.open(place_of(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            return _os.open_folder(place_of(path))
         except FileNotFoundError:
             continue
         except NotADirectoryError:

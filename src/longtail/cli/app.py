@@ -10,6 +10,7 @@ import click
 import longtail
 from longtail.cli.bench import bench
 from longtail.cli.calibrate import calibrate
+from longtail.cli.card import card
 from longtail.cli.completion import completion
 from longtail.cli.convert import convert
 from longtail.cli.evaluate import evaluate
@@ -18,6 +19,7 @@ from longtail.cli.feedback import feedback
 from longtail.cli.info import info
 from longtail.cli.labels import labels
 from longtail.cli.learn import learn, rollback
+from longtail.cli.mcp import mcp
 from longtail.cli.predict import predict
 from longtail.cli.report import report
 from longtail.cli.reproduce import reproduce
@@ -58,9 +60,11 @@ for command in (
     calibrate,
     labels,
     info,
+    card,
     convert,
     report,
     serve,
+    mcp,
     feedback,
     learn,
     rollback,

@@ -40,7 +40,7 @@ class Checkpoint:
             raise NotADirectoryError(f"{owner}: checkpoint must be a directory, got the file {self._path}")
         self._path.mkdir(parents=True, exist_ok=True)
         self._check_not_foreign()
-        self._lock = os.open(self._path / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self._lock = _os.open_lock_file(self._path / _LOCK_FILE)
         try:
             self._take_lock()
             self._claim(fingerprint)
@@ -118,10 +118,12 @@ class Checkpoint:
                 "wait until that run has ended or choose another directory"
             )
         owner = f"{os.getpid()} {_os.host_name()}"
-        os.pwrite(self._lock, owner.encode()[:_OWNER_BYTES].ljust(_OWNER_BYTES), 0)
+        os.lseek(self._lock, 0, os.SEEK_SET)
+        os.write(self._lock, owner.encode()[:_OWNER_BYTES].ljust(_OWNER_BYTES))
 
     def _read_owner(self) -> str:
-        words = os.pread(self._lock, _OWNER_BYTES, 0).decode(errors="replace").split()
+        os.lseek(self._lock, 0, os.SEEK_SET)
+        words = os.read(self._lock, _OWNER_BYTES).decode(errors="replace").split()
         if len(words) != 2 or not words[0].isdecimal():
             return "another process"
         where = "" if words[1] == _os.host_name() else f" on {words[1]}"

@@ -1,19 +1,21 @@
-"""The part of Annif's REST API that its `http` backend and other clients use: projects and suggestions.
+"""The part of Annif's REST API that its `http` backend and other clients use: projects, suggestions and learning.
 
 Annif's scores lie in [0, 1]: probabilities of a calibrated model, else the logistic function of the score.
 """
 
-import math
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl
 
-from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi import Body, Depends, FastAPI, HTTPException, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from longtail.feedback import Feedback, FeedbackStore, record
 from longtail.serve.board import Board
+from longtail.serve.feedback import http_errors
 from longtail.serve.limits import Limits
 from longtail.serve.model import ServedModel
+from longtail.serve.schemas import ErrorResponse
 
 PREFIX = "/v1/projects"
 _FORM = "application/x-www-form-urlencoded"
@@ -68,6 +70,19 @@ class SuggestForm(BaseModel):
     threshold: float = 0.0
 
 
+class Subject(BaseModel):
+    """A label of a document; only its `uri` counts."""
+
+    uri: str = Field(min_length=1, max_length=record.MAX_LABEL_CHARS)
+
+
+class IndexedDocument(BaseModel):
+    """A text with all its labels."""
+
+    text: str
+    subjects: list[Subject] = Field([], max_length=record.MAX_LABELS)
+
+
 def describe(name: str, served: ServedModel) -> Project:
     """Describe a model as a project."""
     changed_at = served.changed_at
@@ -81,8 +96,10 @@ def describe(name: str, served: ServedModel) -> Project:
     )
 
 
-def add_annif(app: FastAPI, name: str, served: ServedModel, limits: Limits, board: Board) -> None:
-    """Add the routes of one model."""
+def add_annif(
+    app: FastAPI, name: str, served: ServedModel, limits: Limits, board: Board, store: FeedbackStore | None = None
+) -> None:
+    """Add the routes of one model; `learn` needs a store of feedback."""
     path = f"{PREFIX}/{name}"
 
     async def read_form(request: Request) -> SuggestForm:
@@ -104,11 +121,40 @@ def add_annif(app: FastAPI, name: str, served: ServedModel, limits: Limits, boar
         results = [
             Suggestion(uri=tag.label, label=tag.label, score=score)
             for tag in tags
-            if (score := _unit_score(tag.score, tag.proba)) >= form.threshold and score > 0
+            if (score := tag.unit_score) >= form.threshold and score > 0
         ]
         headers = {"Model-Version": snapshot.version}
         content = Suggestions(results=results).model_dump_json()
         return Response(content, media_type="application/json", headers=headers)
+
+    refusals: Any = {status: {"model": ErrorResponse} for status in (409, 507)}
+
+    @app.post(f"{path}/learn", status_code=204, responses=refusals)
+    def learn(
+        documents: Annotated[list[IndexedDocument], Body(min_length=1, max_length=limits.max_batch)],
+    ) -> Response:
+        """Store documents with all their labels as feedback, for `longtail learn`; the model stays as it is."""
+        if store is None:
+            raise HTTPException(403, "learning is off; start the service with --feedback")
+        too_long = min(limits.max_text_chars, record.MAX_TEXT_CHARS)
+        for number, document in enumerate(documents):
+            if len(document.text) > too_long:
+                raise HTTPException(422, f"{number}.text must have at most {too_long:,} characters")
+        version = served.current.version
+        found = [
+            Feedback(
+                text=document.text,
+                added=tuple(dict.fromkeys(subject.uri for subject in document.subjects)),
+                complete=True,
+                author="annif",
+                version=version,
+            )
+            for document in documents
+        ]
+        with http_errors():
+            for feedback in found:
+                store.add(feedback)
+        return Response(status_code=204)
 
 
 def _parse_form(body: bytes, limits: Limits) -> SuggestForm:
@@ -136,12 +182,6 @@ def _number(fields: dict[str, str], name: str, kind: type, default: float, least
         what = "an integer" if kind is int else "a number"
         raise HTTPException(422, f"{name} must be {what} from {least} to {greatest}, got {fields[name][:40]!r}")
     return value
-
-
-def _unit_score(score: float, proba: float | None) -> float:
-    if proba is not None:
-        return min(max(proba, 0.0), 1.0)
-    return 1 / (1 + math.exp(-score)) if score > -700 else 0.0
 
 
 def _form_schema(limits: Limits) -> dict[str, Any]:

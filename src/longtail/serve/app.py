@@ -30,6 +30,7 @@ from longtail.serve.limits import Limits
 from longtail.serve.model import ServedModel, Snapshot
 from longtail.serve.queue import Queue, add_queue
 from longtail.serve.schemas import ErrorResponse
+from longtail.serve.v2 import add_v2
 
 if TYPE_CHECKING:
     from longtail.tagging import Tag, Tagger
@@ -111,7 +112,8 @@ def create_app(
     if queue is not None:
         add_queue(app, Queue(served, Path(queue), store))
     _add_operations(app, served, board, can_reload=api_key is not None)
-    add_annif(app, name, served, limits, board)
+    add_annif(app, name, served, limits, board, store)
+    add_v2(app, name, served, limits, board)
     _add_page(app)
     if api_key is not None:
         _declare_security(app)

@@ -25,6 +25,7 @@ ENDPOINTS = (
     "queue",
     "models",
     "annif",
+    "v2",
     "health",
     "metrics",
     "page",

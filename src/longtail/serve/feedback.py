@@ -73,7 +73,7 @@ def add_feedback(app: FastAPI, store: FeedbackStore, limits: Limits, *, is_priva
         """Store what somebody says about the labels of a text; it is on disk when the answer comes."""
         given = body.model_dump(exclude_none=True)
         feedback = Feedback(**given)
-        with _http_errors():
+        with http_errors():
             return FeedbackResponse(id=feedback.id, stored=store.add(feedback))
 
     text = Annotated[str, Field(max_length=min(limits.max_text_chars, record.MAX_TEXT_CHARS))]
@@ -91,7 +91,7 @@ def add_feedback(app: FastAPI, store: FeedbackStore, limits: Limits, *, is_priva
     ) -> Response:
         """Return feedback as JSONL, oldest first; ask again with the last `number` as `after` until none is left."""
         check_private()
-        with _http_errors():
+        with http_errors():
             return Response("".join(_lines(store, after, limit)), media_type=_JSONL)
 
     @app.delete("/api/feedback")
@@ -104,13 +104,13 @@ def add_feedback(app: FastAPI, store: FeedbackStore, limits: Limits, *, is_priva
             raise HTTPException(422, "give id or author, and only one of them")
         if author is not None:
             check_private()
-        with _http_errors():
+        with http_errors():
             return DeletedResponse(n_deleted=store.delete(feedback_id=feedback_id, author=author))
 
     @app.get("/api/feedback/count")
     def count() -> CountResponse:
         """Count the feedback."""
-        with _http_errors():
+        with http_errors():
             return CountResponse(n_feedback=store.count())
 
 
@@ -132,7 +132,7 @@ def _lines(store: FeedbackStore, after: int, limit: int) -> Iterator[str]:
 
 
 @contextmanager
-def _http_errors() -> Iterator[None]:
+def http_errors() -> Iterator[None]:
     """Answer what the store raises: 409 a taken id, 507 a full disk, 503 a locked file."""
     try:
         yield

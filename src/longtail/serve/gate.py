@@ -50,6 +50,7 @@ PATHS = {
     "/style.css": "page",
     "/favicon.svg": "page",
 }
+_PREFIXES = {"/v1/projects": "annif", "/v2": "v2"}
 # These need no key: the page asks for it, and a load balancer has none.
 _OPEN = ("health", "page")
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
@@ -269,7 +270,7 @@ class _Body:
 def _endpoint(scope: Scope) -> str:
     """Name the endpoint for counters and rules; the path is relative to where the application is mounted."""
     path = scope["path"].removeprefix(scope.get("root_path", ""))
-    return PATHS.get(path, "annif" if path.startswith("/v1/projects") else "other")
+    return PATHS.get(path) or next((name for prefix, name in _PREFIXES.items() if path.startswith(prefix)), "other")
 
 
 def _busy() -> RefusedError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 from starlette.applications import Starlette
 
-from longtail.serve import annif, schemas
+from longtail.serve import annif, schemas, v2
 from longtail.serve.app import create_app
 from longtail.serve.board import Board
 from longtail.serve.gate import Receive, Scope, Send
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from longtail.tagging import Tagger
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_PREFIXES = ("/models/", annif.PREFIX + "/")
+_PREFIXES = ("/models/", annif.PREFIX + "/", v2.PREFIX + "/")
 
 
 @dataclass(frozen=True, kw_only=True)
