@@ -152,11 +152,12 @@ def test_linear_splits_share_their_gain_among_the_words_that_decide() -> None:
         leaf_labels=np.array([3], np.int32),
         leaf_values=np.array([0.8], np.float32),
     )
-    sums = sum_linear_paths(forest, np.array([1, 1, 1], np.float32), 3)
+    features = np.arange(3, dtype=np.int32)
+    sums = sum_linear_paths(forest, features, np.array([1, 1, 1], np.float32), 3)
     assert sums.score == pytest.approx(0.8)
     assert sums.bias == pytest.approx(0.4), "a tree knows nothing before its first decision"
     np.testing.assert_allclose(sums.by_feature, [0.8, -0.4, 0], atol=1e-6)
-    away = sum_linear_paths(forest, np.array([0, 1, 0], np.float32), 3)
+    away = sum_linear_paths(forest, features[1:2], np.array([1], np.float32), 3)
     assert away.score == 0
-    np.testing.assert_allclose(away.by_feature, [0, -0.4, 0], atol=1e-6)
-    assert sum_linear_paths(forest, np.array([1, 1, 1], np.float32), 2).score == 0
+    np.testing.assert_allclose(away.by_feature, [-0.4], atol=1e-6)
+    assert sum_linear_paths(forest, features, np.array([1, 1, 1], np.float32), 2).score == 0

@@ -183,3 +183,20 @@ def _indicator(owner: str, y: Any) -> sp.csr_array:
     if Y.nnz and Y.data.max() > 1:  # repeated entries were summed
         Y.data = np.ones_like(Y.data)
     return Y
+
+
+def find_sorted(sorted_ids: NDArray[np.int32], ids: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where ids stand in an increasing list: places in the list, and the positions of the ids found there."""
+    places = np.searchsorted(sorted_ids, ids)
+    found = np.flatnonzero(places < len(sorted_ids))
+    found = found[sorted_ids[places[found]] == ids[found]]
+    return places[found], found
+
+
+def with_columns(X: sp.csr_array, columns: NDArray[np.int32]) -> sp.csr_array:
+    """Keep only these columns, which must increase; takes memory for the entries of X, not for its columns."""
+    order, entries = find_sorted(columns, X.indices)
+    is_kept = np.zeros(X.nnz + 1, dtype=np.int64)
+    is_kept[entries + 1] = 1
+    indptr = np.cumsum(is_kept)[X.indptr]
+    return csr_from_parts(X.data[entries], order.astype(np.int32), indptr, (X.shape[0], len(columns)))

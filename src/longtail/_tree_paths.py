@@ -16,7 +16,7 @@ LEAST_SHARE = 0.25
 
 
 class PathSums(NamedTuple):
-    """What decisions on each feature add, and the score before any decision."""
+    """What decisions on each feature, or entry of a sparse row, add, and the score before any decision."""
 
     by_feature: NDArray[np.float64]
     bias: float

@@ -121,8 +121,9 @@ class Soak:
             request = post("/api/explain", {"text": text[:100_000], "label": f"{words} {rng.choice(('one', 'two'))}"})
             status, answer = await connection.ask(request)
             # The label may belong to the other model: then it is unknown.
-            is_right = status in (422, 503) or answer["words"][0]["word"] in words
-        is_documented = is_right and status in (200, 503, *((422,) if "explain" in kind else ()))
+            is_right = status != 200 or answer["words"][0]["word"] in words
+        # 408: on a busy machine, a body may take longer to arrive than the short limit of this run.
+        is_documented = is_right and status in (200, 408, 503, *((422,) if "explain" in kind else ()))
         (self.answers if is_documented else self.unexpected)[f"{kind} {status}{'' if is_right else ' wrong'}"] += 1
         if status == 503:
             await asyncio.sleep(rng.random())

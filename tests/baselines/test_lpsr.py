@@ -8,9 +8,11 @@ import scipy.sparse as sp
 
 import longtail as lt
 from longtail import _core
+from longtail.baselines import lpsr
 from longtail.baselines.lpsr import naive_bayes
 from longtail.baselines.row_tree import RowTree, grow_row_tree, two_means
 from tests.fitted_state import check_loaded, with_values
+from tests.models.make import make_labels, make_rows
 
 
 def problem() -> lt.datasets.Data:
@@ -93,6 +95,9 @@ def test_naive_bayes_refuses_negative_values() -> None:
         ("split_feature_ids_", lambda array: array + np.int32(60), "split names id"),
         ("split_weights_", lambda array: array[1:], "same length"),
         ("leaf_begin_", lambda array: array + 1, "leaf_begin_ must rise"),
+        ("leaf_label_ids_", lambda array: array[::-1].copy(), "the ids of each leaf must increase"),
+        ("leaf_label_ids_", lambda array: array * np.int32(0), "the ids of each leaf must increase"),
+        ("left_children_", lambda array: np.where(array < 0, array, np.int32(2**31 - 1)), "must follow their parents"),
         ("biases_", lambda array: array[1:], "biases_ must have 20 entries"),
         ("weight_begin_", lambda array: array[::-1].copy(), "weight_begin_ must rise"),
     ],
@@ -104,3 +109,24 @@ def test_damaged_models_are_refused(name: str, change: object, message: str) -> 
     with_values(model, **{name: change(getattr(model, name))})  # type: ignore[operator]
     with pytest.raises(ValueError, match=message):
         check_loaded(model)
+
+
+@pytest.mark.parametrize("name", ["LPSR", "LPSRNB"])
+def test_absurd_weights_give_scores_all_the_same(name: str) -> None:
+    model = getattr(lt, name)(max_leaf_size=30, n_jobs=1).fit(make_rows(), make_labels())
+    with_values(model, weights_=np.full_like(model.weights_, 3e38), sum_weights_=np.full_like(model.biases_, 3e38))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = model.predict_top_k(make_rows() * np.float32(100)).scores
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("name", ["LPSR", "LPSRNB"])
+def test_unused_features_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = make_rows()
+    model = getattr(lt, name)(max_leaf_size=30, n_jobs=1).fit(rows, make_labels())
+    expected = model.predict_top_k(rows)
+    monkeypatch.setattr(lpsr, "_MANY_FEATURES", 0)
+    monkeypatch.setattr(lpsr.Partitioned, "n_entries", 0)
+    found = model.predict_top_k(rows)
+    np.testing.assert_array_equal(found.label_ids, expected.label_ids)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-6)

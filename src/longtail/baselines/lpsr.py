@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -14,7 +15,7 @@ from longtail import _core
 from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._fitted import Facts, Fitted, State
-from longtail._matrices import Matrix, canonical_csr, csr_from_parts
+from longtail._matrices import Matrix, canonical_csr, csr_from_parts, with_columns
 from longtail._ranges import Between
 from longtail._rules import Int, Real
 from longtail._topk import TopK
@@ -25,6 +26,8 @@ from longtail.execution import Arrays, Params, Run, Shard
 
 # Rows ranked at once: times the labels of a leaf.
 _ROWS_PER_BLOCK = 1024
+# Models with more features, most of them without a weight, are reduced to those with one.
+_MANY_FEATURES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +65,24 @@ class Partitioned(State):
         self.base.check(owner, facts)
         self.tree.check(owner, facts)
 
+    @property
+    def n_entries(self) -> int:
+        """Entries of all splits and weights."""
+        return len(self.tree.split_feature_ids) + len(self.base.weight_feature_ids)
+
+    @cached_property
+    def used_features(self) -> NDArray[np.int32]:
+        """Features that a split or a weight names."""
+        return np.unique(np.concatenate([self.tree.split_feature_ids, self.base.weight_feature_ids]))
+
+    @cached_property
+    def compact(self) -> Partitioned:
+        """The same state over the used features only, numbered from 0."""
+        splits = np.searchsorted(self.used_features, self.tree.split_feature_ids).astype(np.int32)
+        weights = np.searchsorted(self.used_features, self.base.weight_feature_ids).astype(np.int32)
+        base = replace(self.base, weight_feature_ids=weights)
+        return Partitioned(base, replace(self.tree, split_feature_ids=splits))
+
 
 class PartitionedRanking(XMCClassifier):
     """Base of LPSR and LPSRNB: a tree over rows in front of a linear classifier."""
@@ -83,8 +104,12 @@ class PartitionedRanking(XMCClassifier):
 
     def _top_k(self, fitted: Fitted[Partitioned], X: Matrix, top_k: int) -> TopK:
         state, rows = fitted.state, sp.csr_array(X)
+        row_ids = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        row_sums = np.bincount(row_ids, weights=rows.data, minlength=rows.shape[0]).astype(np.float32)
+        if rows.shape[1] > max(_MANY_FEATURES, 4 * state.n_entries):
+            # What follows takes memory for all features, which a file may claim without naming them.
+            rows, state = with_columns(rows, state.used_features), state.compact
         weights = state.base.matrix(rows.shape[1])
-        row_sums = np.asarray(rows.sum(axis=1), dtype=np.float32).reshape(-1)
         label_ids = np.full((rows.shape[0], top_k), -1, dtype=np.int32)
         scores = np.zeros((rows.shape[0], top_k), dtype=np.float32)
         for leaf, all_members in state.tree.leaves_of(rows):
@@ -94,7 +119,7 @@ class PartitionedRanking(XMCClassifier):
                 members = all_members[begin : begin + _ROWS_PER_BLOCK]
                 found = (chosen @ rows[members].T).toarray().T + state.base.biases[labels]
                 found += row_sums[members, None] * state.base.sum_weights[labels]
-                found = self._scaled(found)
+                found = self._scaled(np.nan_to_num(found))  # absurd weights overflow
                 order = np.argsort(-found, axis=1, kind="stable")[:, :n_kept]
                 label_ids[members, :n_kept] = labels[order]
                 scores[members, :n_kept] = np.take_along_axis(found, order, axis=1)

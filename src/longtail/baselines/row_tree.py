@@ -39,7 +39,7 @@ class RowTree(State):
             raise ValueError(f"{owner}: split_weights_ and split_feature_ids_ must have the same length")
         inner = np.flatnonzero(self.left_children >= 0)
         children = self.left_children[inner]
-        if (children <= inner).any() or (children + 1 >= n_nodes).any():
+        if (children <= inner).any() or (children >= n_nodes - 1).any():
             raise ValueError(f"{owner}: left_children_ must follow their parents; the file is damaged")
 
     def leaves_of(self, X: sp.csr_array) -> list[tuple[int, NDArray[np.int64]]]:
@@ -69,12 +69,16 @@ class RowTree(State):
 def check_lists(
     owner: str, name: str, begin: NDArray[np.int64], ids: NDArray[np.int32], n_lists: int, n_ids: int
 ) -> None:
-    """Refuse lists of ids, laid one after another, with wrong borders or ids."""
+    """Refuse lists of increasing ids, laid one after another, with wrong borders or ids."""
     is_good = len(begin) == n_lists + 1 and begin[0] == 0 and begin[-1] == len(ids) and (np.diff(begin) >= 0).all()
     if not is_good:
         raise ValueError(f"{owner}: {name}_begin_ must rise from 0 to the number of entries; the file is damaged")
     if len(ids) and ids.max() >= n_ids:
         raise ValueError(f"{owner}: {name} names id {ids.max()}, but there are {n_ids}")
+    is_first = np.zeros(len(ids) + 1, dtype=bool)
+    is_first[begin] = True
+    if (np.diff(ids) <= 0)[~is_first[1:-1]].any():
+        raise ValueError(f"{owner}: the ids of each {name} must increase; the file is damaged")
 
 
 def grow_row_tree(X: sp.csr_array, Y: sp.csr_array, max_leaf_size: int, seed: int, control: _core.Control) -> Shard:

@@ -276,16 +276,14 @@ class FastXML(XMCClassifier):
         return None
 
     def _contributions(self, fitted: Fitted[TreeEnsemble], x_row: Matrix, label_id: int) -> Contributions | None:
-        return path_contributions(fitted.state.forest, fitted.facts.n_features_in, x_row, label_id)
+        return path_contributions(fitted.state.forest, x_row, label_id)
 
 
-def path_contributions(forest: LinearForest, n_features: int, x_row: Matrix, label_id: int) -> Contributions:
+def path_contributions(forest: LinearForest, x_row: Matrix, label_id: int) -> Contributions:
     """Share what each decision adds among the features that take part in it; what b decides goes to the bias."""
     row = sp.csr_array(x_row)
-    dense = np.zeros(n_features, dtype=np.float32)
-    dense[row.indices] = row.data
-    sums = sum_linear_paths(forest, dense, label_id)
-    return Contributions(row.indices, sums.by_feature[row.indices], sums.bias, sums.score, exact=False)
+    sums = sum_linear_paths(forest, row.indices, row.data, label_id)
+    return Contributions(row.indices, sums.by_feature, sums.bias, sums.score, exact=False)
 
 
 def grow_one_tree(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:

@@ -18,7 +18,7 @@ from longtail import _core
 from longtail._array_files import ArraySpec
 from longtail._contributions import Contributions
 from longtail._fitted import Facts, Fitted, State
-from longtail._matrices import Matrix
+from longtail._matrices import Matrix, find_sorted
 from longtail._rules import Choice, Int, Real
 from longtail.execution import Arrays, Params, Plan, Run, Shard
 from longtail.fastxml.estimator import FastXML, grow_one_tree, path_contributions, rows_of
@@ -215,16 +215,17 @@ class PfastreXML(PfastXML):
 
     def _contributions(self, fitted: Fitted[Any], x_row: Matrix, label_id: int) -> Contributions:
         """Share the score as its slope at this row does: the trees' part by their paths, the centre's by x·μ."""
-        facts, centres = fitted.facts, fitted.state.centres
-        trees = path_contributions(fitted.state.forest, facts.n_features_in, x_row, label_id)
+        centres = fitted.state.centres
+        trees = path_contributions(fitted.state.forest, x_row, label_id)
         if trees.score <= 0:  # the trees do not propose the label
             return trees._replace(values=np.zeros(len(trees.values)), bias=0.0, score=0.0)
         row = sp.csr_array(x_row)
         scale = 1 / np.sqrt(np.square(row.data, dtype=np.float64).sum() + self.bias**2 or 1)
         part = slice(int(centres.indptr[label_id]), int(centres.indptr[label_id + 1]))
-        centre = np.zeros(facts.n_features_in)
-        centre[centres.indices[part]] = centres.values[part]
-        shared = scale * row.data * centre[row.indices]
+        centre = np.zeros(row.nnz)
+        entries, found = find_sorted(row.indices, centres.indices[part])
+        centre[entries] = centres.values[part][found]
+        shared = scale * row.data * centre
         dot = shared.sum() + scale * self.bias * float(centres.biases[label_id])
         exponent = self.gamma * max(0.0, 1 - 2 * dot + float(centres.norms[label_id]))
         score = self.alpha * np.log(trees.score) - (1 - self.alpha) * np.logaddexp(0, exponent)
