@@ -116,7 +116,7 @@ cpp-test: $(VENV)/.built
 	$(BIN)/cmake --build $(BUILD) --target longtail_tests
 	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure
 
-# asan: address and undefined-behaviour sanitizers, every instruction set. tsan: thread sanitizer, the best one.
+# asan: address and undefined-behaviour sanitizers, AVX2 and AVX-512 code. tsan: thread sanitizer, the best set.
 asan tsan: $(VENV)/.ready
 	@scripts/install-doctest
 	$(BIN)/cmake --preset $@ -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) >/dev/null

@@ -52,8 +52,8 @@ def test_solver_reaches_liblinears_objective(dense: bool, n_rows: int, right_cos
     X = X.astype(np.float32)
     right = X[:, :5].sum(axis=1) + 0.3 * rng.standard_normal(n_rows) > 0.5
     costs = np.where(right, right_cost, -left_cost).astype(np.float32)
-    config = _core.TreeConfig()
-    config.max_newton, config.max_passes, config.tolerance, config.bias = 1000, 100, 1e-5, 1.0
+    plan = lt.FastXML(max_newton=1000, max_passes=100, solver_tolerance=1e-5)._plan(sp.csr_array(X), sp.csr_array(X))
+    config = _core.TreeConfig(**plan.params, stream=0)
     csr = sp.csr_array(X)
     rows = native_rows(X if dense else canonical_csr(csr))
     weights, reached = _core.solve_l1_logistic(rows, costs, config)

@@ -24,42 +24,37 @@ std::span<const T> as_optional_span(const std::optional<Array1<T>>& array) {
     return array ? as_span(*array) : std::span<const T>{};
 }
 
+// All parameters are given by name. A missing one is a KeyError, so that no default is written here; names that a tree
+// does not know belong to other parts of the same plan.
+TreeConfig read_config(const nb::kwargs& given) {
+    const auto take = [&]<class T>(const char* name, T& field) { field = nb::cast<T>(given[name]); };
+    TreeConfig config;
+    take("max_leaf_size", config.max_leaf_size);
+    take("leaf_labels", config.leaf_labels);
+    take("n_updates", config.n_updates);
+    take("bias", config.bias);
+    take("right_cost", config.right_cost);
+    take("left_cost", config.left_cost);
+    take("balanced_costs", config.balanced_costs);
+    take("random_ties", config.random_ties);
+    take("loss_top_k", config.ranking.top_k);
+    take("ranking_cost", config.ranking.ranking_cost);
+    take("normalise", config.ranking.normalise);
+    take("max_newton", config.solver.max_newton);
+    take("max_passes", config.solver.max_passes);
+    take("tolerance", config.solver.tolerance);
+    take("seed", config.seed);
+    take("stream", config.stream);
+    config.ranking.loss =
+        nb::cast<bool>(given["precision_loss"]) ? fastxml::SplitLoss::precision : fastxml::SplitLoss::ndcg;
+    return config;
+}
+
 void bind_config(nb::module_& m) {
-    nb::class_<TreeConfig>(m, "TreeConfig", "How a tree is grown; defaults are the FastXML paper's.")
-        .def(nb::init<>())
-        .def_rw("max_leaf_size", &TreeConfig::max_leaf_size)
-        .def_rw("leaf_labels", &TreeConfig::leaf_labels)
-        .def_rw("n_updates", &TreeConfig::n_updates)
-        .def_rw("bias", &TreeConfig::bias)
-        .def_rw("right_cost", &TreeConfig::right_cost)
-        .def_rw("left_cost", &TreeConfig::left_cost)
-        .def_rw("balanced_costs", &TreeConfig::balanced_costs)
-        .def_rw("random_ties", &TreeConfig::random_ties)
-        .def_rw("seed", &TreeConfig::seed)
-        .def_rw("stream", &TreeConfig::stream)
-        .def_prop_rw(
-            "precision_loss", [](const TreeConfig& c) { return c.ranking.loss == fastxml::SplitLoss::precision; },
-            [](TreeConfig& c, bool precision) {
-                c.ranking.loss = precision ? fastxml::SplitLoss::precision : fastxml::SplitLoss::ndcg;
-            })
-        .def_prop_rw(
-            "loss_top_k", [](const TreeConfig& c) { return c.ranking.top_k; },
-            [](TreeConfig& c, std::int32_t top_k) { c.ranking.top_k = top_k; })
-        .def_prop_rw(
-            "ranking_cost", [](const TreeConfig& c) { return c.ranking.ranking_cost; },
-            [](TreeConfig& c, float cost) { c.ranking.ranking_cost = cost; })
-        .def_prop_rw(
-            "normalise", [](const TreeConfig& c) { return c.ranking.normalise; },
-            [](TreeConfig& c, bool normalise) { c.ranking.normalise = normalise; })
-        .def_prop_rw(
-            "max_newton", [](const TreeConfig& c) { return c.solver.max_newton; },
-            [](TreeConfig& c, std::int32_t n) { c.solver.max_newton = n; })
-        .def_prop_rw(
-            "max_passes", [](const TreeConfig& c) { return c.solver.max_passes; },
-            [](TreeConfig& c, std::int32_t n) { c.solver.max_passes = n; })
-        .def_prop_rw(
-            "tolerance", [](const TreeConfig& c) { return c.solver.tolerance; },
-            [](TreeConfig& c, float tolerance) { c.solver.tolerance = tolerance; });
+    nb::class_<TreeConfig>(m, "TreeConfig", "How a tree is grown; all parameters by name.")
+        .def(
+            "__init__", [](TreeConfig* self, const nb::kwargs& given) { new (self) TreeConfig(read_config(given)); },
+            nb::sig("def __init__(self, **given: object) -> None"));
 }
 
 ArraysDict tree_arrays(Tree&& grown) {

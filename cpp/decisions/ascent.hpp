@@ -20,11 +20,11 @@ namespace longtail {
 enum class Measure { kMacroF1, kCoverage };
 
 struct Goal {
-    Measure measure = Measure::kMacroF1;
-    std::int64_t top_k = 5;
-    double mix = 1.0;
-    int max_passes = 30;
-    double tolerance = 1e-4;  // stop when a pass adds less than this share of the objective
+    Measure measure{};
+    std::int64_t top_k{};
+    double mix{};
+    int max_passes{};
+    double tolerance{};  // stop when a pass adds less than this share of the objective
 };
 
 struct Ascent {

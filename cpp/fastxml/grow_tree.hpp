@@ -13,18 +13,18 @@
 namespace longtail::fastxml {
 
 struct TreeConfig {
-    std::int32_t max_leaf_size = 10;
-    std::int32_t leaf_labels = 20;  // labels kept per leaf
-    std::int32_t n_updates = 1;     // times w is optimised at a node
-    float bias = 1.0F;
-    float right_cost = 1.0F;     // C_delta(+1)
-    float left_cost = 1.0F;      // C_delta(-1)
-    bool random_ties = false;    // order labels of equal weight at random, anew in each node; else by first appearance
-    bool balanced_costs = true;  // divide each side's cost by its share of the node's rows
+    std::int32_t max_leaf_size{};
+    std::int32_t leaf_labels{};  // labels kept per leaf
+    std::int32_t n_updates{};    // times w is optimised at a node
+    float bias{};
+    float right_cost{};     // C_delta(+1)
+    float left_cost{};      // C_delta(-1)
+    bool random_ties{};     // order labels of equal weight at random, anew in each node; else by first appearance
+    bool balanced_costs{};  // divide each side's cost by its share of the node's rows
     RankConfig ranking;
     L1Config solver;
-    std::uint64_t seed = 0;
-    std::uint64_t stream = 0;  // the tree's number
+    std::uint64_t seed{};
+    std::uint64_t stream{};  // the tree's number
 };
 
 // A tree as flat arrays, in preorder: node 0 is the root, the left child of a split is the next node, right_child[node]

@@ -10,10 +10,11 @@
 
 namespace longtail::fastxml {
 
+// Like all structures of parameters: the defaults are written in Python only.
 struct L1Config {
-    std::int32_t max_newton = 10;  // outer iterations: quadratic models of the loss
-    std::int32_t max_passes = 10;  // coordinate passes over one quadratic model
-    float tolerance = 0.01F;       // stop when the optimality violation is this share of the violation at the start
+    std::int32_t max_newton{};  // outer iterations: quadratic models of the loss
+    std::int32_t max_passes{};  // coordinate passes over one quadratic model
+    float tolerance{};          // stop when the optimality violation is this share of the violation at the start
 };
 
 // What is known of a column before the solver starts at w = 0.

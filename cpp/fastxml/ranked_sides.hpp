@@ -12,10 +12,10 @@ namespace longtail::fastxml {
 enum class SplitLoss : std::int32_t { ndcg = 0, precision = 1 };
 
 struct RankConfig {
-    SplitLoss loss = SplitLoss::ndcg;
-    std::int32_t top_k = 0;     // ranks that count; 0 means all (nDCG@L)
-    float ranking_cost = 1.0F;  // C_r
-    bool normalise = true;      // divide a row's DCG by its ideal (I_k of eq. 4); PfastXML does not
+    SplitLoss loss{};
+    std::int32_t top_k{};  // ranks that count; 0 means all (nDCG@L)
+    float ranking_cost{};  // C_r
+    bool normalise{};      // divide a row's DCG by its ideal (I_k of eq. 4); PfastXML does not
 };
 
 // What rows cost on the two sides of a given separator: C_delta(+1), C_delta(-1) and w.x_i. Without scores w is zero.

@@ -15,11 +15,11 @@ namespace longtail::label_tree {
 enum class Loss { squared_hinge, logistic };
 
 struct SolverConfig {
-    Loss loss = Loss::squared_hinge;
-    float cost = 1.0F;       // C
-    float tolerance = 0.1F;  // largest projected gradient of the dual that is left
-    std::int32_t max_passes = 20;
-    float bias = 1.0F;  // value of the constant feature
+    Loss loss{};
+    float cost{};       // C
+    float tolerance{};  // largest projected gradient of the dual that is left
+    std::int32_t max_passes{};
+    float bias{};  // value of the constant feature
 };
 
 // Minimises ½‖w‖² + Σ C·loss(y·w·x) for up to sixteen siblings at once, by dual coordinate descent (Hsieh et al. 2008;

@@ -12,7 +12,7 @@ namespace longtail::label_tree {
 
 struct TrainConfig {
     SolverConfig solver;
-    float prune_below = 0.1F;
+    float prune_below{};
 };
 
 struct TrainData {

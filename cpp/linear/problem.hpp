@@ -21,18 +21,18 @@ enum class StartKind : int { zero, bias, shared, mean_separating, own };
 enum class CgRule : int { residual, quadratic };
 
 struct OvaConfig {
-    Loss loss = Loss::squared_hinge;
-    double cost = 1.0;        // C
-    double tolerance = 0.01;  // ε₀
-    float bias = 1.0F;        // value of the appended feature; 0 for none
-    bool regularize_bias = true;
-    float prune_below = 0.01F;
-    bool working_sets = true;  // false: Newton steps over all active rows only, as in the paper
-    int max_iterations = 100;
-    CgRule cg_rule = CgRule::residual;
-    double cg_tolerance = 0.1;
-    bool train_empty = false;   // train labels without positives too (the all-negative label of OvAP)
-    bool keep_history = false;  // per-iteration statistics
+    Loss loss{};
+    double cost{};       // C
+    double tolerance{};  // ε₀
+    float bias{};        // value of the appended feature; 0 for none
+    bool regularize_bias{};
+    float prune_below{};
+    bool working_sets{};  // false: Newton steps over all active rows only, as in the paper
+    int max_iterations{};
+    CgRule cg_rule{};
+    double cg_tolerance{};
+    bool train_empty{};   // train labels without positives too (the all-negative label of OvAP)
+    bool keep_history{};  // per-iteration statistics
 };
 
 // The mean row x̄ (n_features + 1 values, the bias last) and x_i · x̄ of every row: the same for all labels.

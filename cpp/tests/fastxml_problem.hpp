@@ -9,6 +9,7 @@
 
 #include "base/random.hpp"
 #include "base/views.hpp"
+#include "fastxml/grow_tree.hpp"
 #include "fastxml/l1_logistic.hpp"
 
 namespace longtail::fastxml {
@@ -70,6 +71,8 @@ inline AlignedVector<float> padded_costs(const std::vector<double>& a) {
 }
 
 inline const L1Config kConverged{2000, 200, 1e-7F};
+inline const RankConfig kRanking{SplitLoss::ndcg, 0, 1.0F, true};
+inline const TreeConfig kTree{10, 20, 1, 1.0F, 1.0F, 1.0F, false, true, kRanking, {10, 10, 0.01F}, 0, 0};
 
 inline double naive_objective(const Problem& p, const Rows& rows, const std::vector<double>& w,
                               const std::vector<double>& a) {

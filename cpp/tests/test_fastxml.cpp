@@ -147,7 +147,7 @@ TEST_CASE("sides and rankings agree with the naive alternation") {
         Random coins(seed, 5);
         for (std::size_t i = 0; i < rows.size(); ++i) sides.push_back(coins.coin() ? 1 : 0);
         std::vector<std::uint8_t> naive_sides = sides;
-        RankConfig config;
+        RankConfig config = kRanking;
         config.top_k = top_k == 3 ? 3 : 0;
         config.normalise = !weighted;
         RankedSides ranked(p.n_labels, config);
@@ -231,7 +231,7 @@ TEST_CASE("a tree equals the naive one, split by split") {
         naive_grow(p, all_rows(p), 8, coins, naive);
         if (naive.closest < 1e-2) continue;  // what is on the border may fall either way
         ++n_compared;
-        TreeConfig config;
+        TreeConfig config = kTree;
         config.max_leaf_size = 8;
         config.leaf_labels = 1000;
         config.solver = kConverged;
@@ -262,7 +262,7 @@ TEST_CASE("a tree equals the naive one, split by split") {
 TEST_CASE("the objective never rises from one update of the separator to the next") {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
         const Problem p = make_problem(seed, 200, 20, 12, 0.2);
-        TreeConfig config;
+        TreeConfig config = kTree;
         config.n_updates = 6;
         config.seed = seed;
         config.right_cost = seed % 2 == 0 ? 1.0F : 2.0F;

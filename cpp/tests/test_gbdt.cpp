@@ -138,7 +138,11 @@ std::vector<std::int32_t> all_rows(const Problem& problem) {
 
 BoostParams small_params(std::int32_t leaf_top_k) {
     BoostParams params;
+    params.loss = Loss::kSquaredHinge;
     params.leaf_top_k = leaf_top_k;
+    params.l2 = 5.0;
+    params.row_share = 1.0;
+    params.feature_share = 1.0;
     params.max_depth = 4;
     params.min_leaf_size = 3;
     params.threshold_step = 0.004;  // with fewer rows than 250, every distinct value

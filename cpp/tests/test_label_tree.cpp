@@ -24,6 +24,8 @@ void check_all(const ForestView& forest, std::int64_t n_features, std::int64_t n
     for (std::int64_t node = 0; node < forest.shape.n_nodes(); ++node) check_weights(forest, node);
 }
 
+const TrainConfig kConfig{{Loss::squared_hinge, 1.0F, 0.1F, 20, 1.0F}, 0.1F};
+
 struct Csr {
     std::vector<std::int64_t> indptr{0};
     std::vector<std::int32_t> indices;
@@ -137,7 +139,7 @@ std::vector<std::vector<double>> dense_edges(const ForestView& forest, std::int6
 }
 
 TrainConfig precise(Loss loss) {
-    TrainConfig config;
+    TrainConfig config = kConfig;
     config.solver = {loss, 2.0F, 1e-3F, 20000, 0.5F};
     config.prune_below = 0.0F;
     return config;
@@ -259,7 +261,7 @@ TEST_CASE("edge weights minimise the regularised loss over the rows that reach t
 
 TEST_CASE("weights do not depend on threads; pruned ones are those of small size") {
     const Problem problem;
-    TrainConfig config;
+    TrainConfig config = kConfig;
     config.prune_below = 0.0F;
     const EdgeWeights all = problem.train(config);
     CHECK(problem.train(config, 3).weights == all.weights);
@@ -272,7 +274,7 @@ TEST_CASE("weights do not depend on threads; pruned ones are those of small size
 
 TEST_CASE("a beam as wide as the tree ranks as the products along all paths do") {
     const Problem problem;
-    const EdgeWeights edges = problem.train(TrainConfig{});
+    const EdgeWeights edges = problem.train(kConfig);
     const ForestView forest = forest_of(problem.shape, edges);
     const Csr queries = random_rows(30, 12, 0.5, 17);
     Control control;
@@ -309,7 +311,7 @@ TEST_CASE("a beam as wide as the tree ranks as the products along all paths do")
 
 TEST_CASE("one row finds features by search, many rows by a table: same scores") {
     const Problem problem;
-    const EdgeWeights edges = problem.train(TrainConfig{});
+    const EdgeWeights edges = problem.train(kConfig);
     const ForestView forest = forest_of(problem.shape, edges);
     const Csr queries = random_rows(50, 12, 0.3, 19);
     Control control;
@@ -332,7 +334,7 @@ TEST_CASE("one row finds features by search, many rows by a table: same scores")
 
 TEST_CASE("routes name every row at every leaf when the beam is wide, and so many leaves per row when it is not") {
     const Problem problem;
-    const EdgeWeights edges = problem.train(TrainConfig{});
+    const EdgeWeights edges = problem.train(kConfig);
     const ForestView forest = forest_of(problem.shape, edges);
     Control control;
     const Routes wide = route_rows(problem.x.view(), forest, {100, {}, 1.0F}, 2, control);
@@ -347,7 +349,7 @@ TEST_CASE("routes name every row at every leaf when the beam is wide, and so man
 
 TEST_CASE("damaged forests are refused") {
     const Problem problem;
-    EdgeWeights edges = problem.train(TrainConfig{});
+    EdgeWeights edges = problem.train(kConfig);
     Shape shape = problem.shape;
     const auto is_refused = [&] { CHECK_THROWS_AS(check_all(forest_of(shape, edges), 12, 8), std::invalid_argument); };
     check_all(forest_of(shape, edges), 12, 8);

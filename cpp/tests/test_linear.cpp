@@ -20,6 +20,9 @@ using namespace longtail::linear;
 
 namespace {
 
+const OvaConfig kConfig{Loss::squared_hinge, 1.0, 0.01,  1.0F, true, 0.01F, true, 100,
+                        CgRule::residual,    0.1, false, false};
+
 struct Csr {
     std::vector<std::int64_t> indptr{0};
     std::vector<std::int32_t> indices;
@@ -163,7 +166,7 @@ TEST_CASE("a Gram matrix holds the products of its rows, however it has grown") 
 TEST_CASE("solving by Gram matrix and by rows leads to the same minimum") {
     const Csr csr = random_rows(120, 60, 0.2, 4);
     const SparseRows rows(csr.view());
-    OvaConfig config;
+    OvaConfig config = kConfig;
     config.bias = 1.0F;
     for (const std::int64_t n_positives : {std::int64_t{1}, std::int64_t{10}, std::int64_t{60}}) {
         Subproblem by_gram = make_problem(csr, n_positives);
@@ -246,7 +249,7 @@ TEST_CASE("labels of short rows obey the stopping rule over all rows") {
     for (const double cost : {0.1, 1.0, 10.0}) {
         const Csr csr = short_rows(600, 150, 7);
         const SparseRows rows(csr.view());
-        OvaConfig config;
+        OvaConfig config = kConfig;
         config.cost = cost;
         config.prune_below = 0.0F;
         std::vector<std::int64_t> indptr{0};
@@ -281,7 +284,7 @@ TEST_CASE("the background is the minimum for a label without positives") {
     const SparseRows rows(csr.view());
     const std::vector<float> mean = mean_row(rows, 1.0F);
     Control control;
-    Background found = solve_background(rows, OvaMoments{mean, {}, {}}, {}, control);
+    Background found = solve_background(rows, OvaMoments{mean, {}, {}}, kConfig, control);
     std::vector<double> w = found.weights;
     w.push_back(found.shift - 1.0);
     CHECK(naive_gradient_norm(csr, std::vector<char>(500, 0), w, 1.0) ==
@@ -304,7 +307,7 @@ TEST_CASE("training stops when it is told to") {
     control.cancel();
     const OvaLabels labels{{1, 50, indptr, row_ids}, {}};
     const OvaMoments moments{mean, margins, {}};
-    CHECK_THROWS_AS(train_ova(rows, labels, moments, {}, {}, control), Cancelled);
+    CHECK_THROWS_AS(train_ova(rows, labels, moments, {}, kConfig, control), Cancelled);
 }
 
 TEST_CASE("an index from a file is refused unless it is one") {

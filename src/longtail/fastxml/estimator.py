@@ -27,25 +27,6 @@ from longtail.execution import Array, Arrays, Params, Plan, Run, Shard
 from longtail.fastxml.forest import LinearForest, TreeEnsemble, join_trees
 from longtail.fastxml.paths import sum_linear_paths
 
-_CONFIG_NAMES = (
-    "max_leaf_size",
-    "leaf_labels",
-    "precision_loss",
-    "loss_top_k",
-    "normalise",
-    "right_cost",
-    "left_cost",
-    "balanced_costs",
-    "random_ties",
-    "ranking_cost",
-    "n_updates",
-    "bias",
-    "max_newton",
-    "max_passes",
-    "tolerance",
-    "seed",
-)
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class FastXML(XMCClassifier):
@@ -288,10 +269,7 @@ def path_contributions(forest: LinearForest, x_row: Matrix, label_id: int) -> Co
 
 def grow_one_tree(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
     """Grow the tree numbered `task_id`."""
-    config = _core.TreeConfig()
-    for name in _CONFIG_NAMES:
-        setattr(config, name, params[name])
-    config.stream = task_id
+    config = _core.TreeConfig(**params, stream=task_id)
     grown = _core.grow_tree(
         rows_of(arrays, params),
         int(params["n_labels"] or 0),
