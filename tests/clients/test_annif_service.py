@@ -1,23 +1,15 @@
-"""The unmodified Annif package uses a served model through its http backend.
-
-Annif pins versions that do not fit this environment: install it into one of its own and set LONGTAIL_ANNIF to the
-path of its `annif` command.
-"""
-
-import os
-import shutil
-import subprocess
+"""The unmodified Annif package uses a served model through its http backend."""
 
 import pytest
 
 import longtail as lt
+from tests.clients.annif_runner import ANNIF, command, read_metrics, run_annif
 from tests.serve.service import serving
 
-ANNIF = os.environ.get("LONGTAIL_ANNIF") or shutil.which("annif")
 WORDS = {"server": "web server", "mail": "mail reader", "music": "music player"}
 PROJECT = "[tags]\nname=tags\nlanguage=en\nbackend=http\nvocab=topics\nendpoint={url}/v1/projects/tags/suggest\n"
 
-pytestmark = pytest.mark.skipif(ANNIF is None, reason="Annif is not installed; set LONGTAIL_ANNIF to its command")
+pytestmark = pytest.mark.skipif(ANNIF is None, reason="Annif is not installed; run `make clients-test`")
 
 
 def uri(name: str) -> str:
@@ -42,17 +34,16 @@ def folder(tmp_path_factory):
 
 
 def test_annif_suggests_and_evaluates_with_a_served_model(folder):
-    def annif(*arguments: str, text: str | None = None) -> str:
-        done = subprocess.run(
-            [str(ANNIF), *arguments], cwd=folder, input=text, capture_output=True, text=True, timeout=300, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
     with serving(folder / "tags.model") as service:
         (folder / "projects.cfg").write_text(PROJECT.format(url=service.url))
-        annif("load-vocab", "topics", "topics.tsv", "--language", "en")
-        assert "True" in annif("list-projects"), "the project is trained"
-        assert annif("suggest", "tags", text="a nice web server").startswith(f"<{uri('server')}>\tserver\t")
-        results = dict(line.split(":") for line in annif("eval", "tags", "documents").splitlines() if ":" in line)
-        assert float(results["F1@5"]) == 1
+        load, projects, suggested, evaluated = run_annif(
+            folder,
+            command("load-vocab", "topics", "topics.tsv", "--language", "en"),
+            command("list-projects"),
+            command("suggest", "tags", text="a nice web server"),
+            command("eval", "tags", "documents", "--jobs", "1"),
+        )
+    assert load["code"] == 0, load["errors"]
+    assert "True" in projects["output"], "the project is trained"
+    assert suggested["output"].startswith(f"<{uri('server')}>\tserver\t")
+    assert read_metrics(evaluated["output"])["F1@5"] == 1
