@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import longtail as lt
 from longtail._contributions import Contributions
 from longtail._matrices import canonical_csr
+from longtail.label_tree.shapes import wide_beam
 from tests.fitted_state import check_loaded, with_values
 
 Data = tuple[sp.csr_array, sp.csr_array]
@@ -243,3 +244,7 @@ def test_an_estimate_is_of_the_right_size() -> None:
     assert found.model_bytes == pytest.approx(sum(a.nbytes for a in model._fitted_arrays().values()), rel=0.5)
     assert 0 < found.cpu_seconds < 10
     assert found.memory_bytes > found.model_bytes
+
+
+def test_beams_of_exact_leaves_grow_with_the_tree_up_to_a_limit() -> None:
+    assert [wide_beam(n_leaves) for n_leaves in (1, 40, 200, 400, 10_000)] == [10, 10, 50, 100, 100]

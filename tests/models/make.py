@@ -53,6 +53,8 @@ def make_models() -> dict[str, Any]:
         "pfastrexml": lt.PfastreXML(n_trees=3, n_jobs=1).fit(X, Y),
         "gbdt": lt.GBDTSparse(n_trees=4, min_leaf_size=2, n_components=4, n_jobs=1).fit(X, Y),
         "gbdt-dense": lt.GBDTSparse(n_trees=4, min_leaf_size=2, n_jobs=1).fit(X.toarray(), Y),
+        "label-tree": lt.LabelTree(n_trees=2, max_leaf_size=2, fan_out=2, n_jobs=1).fit(X, Y),
+        "label-tree-int8": lt.LabelTree(weight_type="int8", leaves="exact", max_leaf_size=2, n_jobs=1).fit(X, Y),
         "leml": lt.LEML(n_components=3, n_jobs=1).fit(X, Y),
         "tagger": make_tagger(),
     }

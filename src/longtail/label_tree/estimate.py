@@ -11,11 +11,14 @@ import scipy.sparse as sp
 
 from longtail._estimate import Estimate
 from longtail._matrices import canonical_csr
+from longtail.label_tree.shapes import wide_beam
 
 if TYPE_CHECKING:
     from longtail.label_tree.estimator import LabelTree
 
 _MAX_PROBE_ENTRIES = 60_000  # label entries of the probe
+# Most negatives of a wider beam are easy, and the solver soon leaves them alone.
+_NEGATIVES_POWER = 0.7
 _LEAF_ROW_BYTES = 80  # of a node's rows while it is trained: sixteen lanes of α, and bookkeeping
 
 
@@ -33,7 +36,7 @@ def probe(model: LabelTree, X: sp.csr_array, Y: sp.csr_array, n_jobs: int) -> Es
     cpu = time.process_time()
     fitted = model.with_threads(1).fit(X_part, Y_part)
     cpu = time.process_time() - cpu
-    scale = _work(X, Y, len(used)) / _work(X_part, Y_part, len(chosen))
+    scale = _work(model, X, Y, len(used)) / _work(model, X_part, Y_part, len(chosen))
     arrays = fitted._fitted_arrays()
     part_bytes = sum(array.nbytes for array in arrays.values())
     model_bytes = int(part_bytes * len(used) / len(chosen))
@@ -49,7 +52,13 @@ def probe(model: LabelTree, X: sp.csr_array, Y: sp.csr_array, n_jobs: int) -> Es
     )
 
 
-def _work(X: sp.csr_array, Y: sp.csr_array, n_labels: int) -> float:
+def _work(model: LabelTree, X: sp.csr_array, Y: sp.csr_array, n_labels: int) -> float:
     words = float(X.nnz) / max(1, X.shape[0])
     depth = 1.0 + math.log(max(n_labels, 1) / 100 + 1, 64)
-    return float(max(1.0, Y.nnz * (words + 1.0) * depth))
+    work = float(max(1.0, Y.nnz * (words + 1.0) * depth))
+    if model.leaves == "exact":
+        n_leaves = max(1, n_labels // int(model.max_leaf_size))
+        beam = min(n_leaves, wide_beam(n_leaves) if model.negative_beam is None else int(model.negative_beam))
+        labels_per_row = float(Y.nnz) / max(1, X.shape[0])
+        work *= (1.0 + beam / max(1.0, labels_per_row)) ** _NEGATIVES_POWER
+    return work

@@ -65,7 +65,7 @@ class LabelTree(XMCClassifier):
         them; slower, and more accurate where labels are few or rows are long.
     negative_beam : int or None, default None
         With exact leaves: how many leaves each row is a negative example for. None takes a quarter of them, but at
-        least 10 and at most 30.
+        least 10 and at most 100.
     loss : "squared_hinge" or "logistic", default "squared_hinge"
     cost : float, default 1.0
         How much the losses count against ‖w‖².
@@ -366,7 +366,7 @@ class LabelTree(XMCClassifier):
         copies = [dict(shard) for shard in shards]  # join_nodes empties them
         above = training.join_nodes(shape, copies, upper, int8=self.weight_type == "int8")
         n_leaves = len(leaves) // int(self.n_trees)
-        width = _wide_beam(n_leaves) if self.negative_beam is None else int(self.negative_beam)
+        width = shapes.wide_beam(n_leaves) if self.negative_beam is None else int(self.negative_beam)
         indptr, row_ids = self._routes(above, X, width, run)
         is_leaf = np.zeros(shape.n_nodes, dtype=bool)
         is_leaf[leaves] = True
@@ -425,7 +425,7 @@ class LabelTree(XMCClassifier):
     def _beam_width(self, forest: LabelForest) -> int:
         if self.beam_width is not None:
             return int(self.beam_width)
-        return 10 if self.leaves == "path" else _wide_beam(forest.n_leaves // len(forest.tree_roots))
+        return 10 if self.leaves == "path" else shapes.wide_beam(forest.n_leaves // len(forest.tree_roots))
 
     @property
     def _path_weight(self) -> float:
@@ -461,11 +461,6 @@ def _with(params: dict[str, Any], **defaults: Any) -> dict[str, Any]:
 
 def _sparse(X: Matrix) -> sp.csr_array:
     return canonical_csr(sp.csr_array(X)) if isinstance(X, np.ndarray) else X
-
-
-def _wide_beam(n_leaves: int) -> int:
-    """Return how many leaves exact labels are trained near and proposed from."""
-    return min(max(n_leaves // 4, 10), 30)
 
 
 def _upper_and_leaves(shape: Shape) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

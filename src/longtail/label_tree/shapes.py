@@ -29,6 +29,11 @@ class Shape(NamedTuple):
         return len(self.child_indptr) - 1
 
 
+def wide_beam(n_leaves: int) -> int:
+    """Return how many leaves exact labels are trained near and proposed from."""
+    return min(max(n_leaves // 4, 10), 100)
+
+
 def shape_plan(owner: str, vectors: sp.csr_array, params: Params, n_trees: int) -> Plan:
     """Plan one task per tree."""
     arrays = {"indptr": vectors.indptr, "indices": vectors.indices, "values": vectors.data}
