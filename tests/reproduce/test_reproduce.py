@@ -200,15 +200,15 @@ def from_counts_with(Y: Any, a: float) -> Any:
     return PropensityModel(a, 1.5).from_counts(np.bincount(Y.indices, minlength=Y.shape[1]), Y.shape[0])
 
 
-def test_decisions_are_averaged_over_labels() -> None:
+def test_decisions_of_all_labels_count_together() -> None:
     sklearn = pytest.importorskip("sklearn.metrics")
     rng = np.random.default_rng(0)
     Y, decided = (rng.random((50, 8)) < 0.3).astype(int), (rng.random((50, 8)) < 0.3).astype(int)
     found = decision_scores(sp.csr_array(decided), sp.csr_array(Y))
     assert found["binary_precision"] == pytest.approx(
-        100 * sklearn.precision_score(Y, decided, average="macro"), abs=1e-3
+        100 * sklearn.precision_score(Y, decided, average="micro"), abs=1e-3
     )
-    assert found["binary_recall"] == pytest.approx(100 * sklearn.recall_score(Y, decided, average="macro"), abs=1e-3)
+    assert found["binary_recall"] == pytest.approx(100 * sklearn.recall_score(Y, decided, average="micro"), abs=1e-3)
 
 
 def test_contributions_of_the_tail_add_up_to_the_metric() -> None:
