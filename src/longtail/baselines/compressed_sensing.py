@@ -102,7 +102,7 @@ class CS(EmbeddingBaseline):
     """
 
     n_components: Annotated[int, Int(1), Between(20, 1000, log=True)] = 500
-    n_steps: Annotated[int, Int(1)] = 10
+    n_steps: Annotated[int, Int(1, 1000)] = 10
     l2: Annotated[float, Real(0, above=True), Between(0.01, 100.0, log=True)] = 1.0
 
     _learn: ClassVar = staticmethod(learn_cs)
@@ -111,12 +111,13 @@ class CS(EmbeddingBaseline):
         n_threads, control = resolve_n_jobs(self.n_jobs), current_control()
         state = fitted.state
         Z = state.embed(X, n_threads, control)
-        n_kept = min(top_k, self.n_steps)
+        n_steps = min(self.n_steps, state.label_factors.shape[1])
+        n_kept = min(top_k, n_steps)
         label_ids = np.full((len(Z), top_k), -1, dtype=np.int32)
         scores = np.zeros((len(Z), top_k), dtype=np.float32)
         for begin in range(0, len(Z), _ROWS_PER_BLOCK):
             block = slice(begin, begin + _ROWS_PER_BLOCK)
-            places, found = recover(Z[block], state.label_factors, self.n_steps, n_threads, control)
+            places, found = recover(Z[block], state.label_factors, n_steps, n_threads, control)
             found[places < 0] = -np.inf
             order = np.lexsort((places, -found), axis=1)[:, :n_kept]
             label_ids[block, :n_kept] = state.labels_at(np.take_along_axis(places, order, axis=1))

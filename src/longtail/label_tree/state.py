@@ -100,5 +100,16 @@ class LabelForest(State):
                 f"{owner}: {unused[0]} must be empty where weights are {kind}, got {len(unused[1])} entries"
             )
         self.native.check_trees(facts.n_features_in, facts.n_labels)
+        self._check_labels(owner, facts.n_labels)
         if self.edges.nbytes <= _MAX_READ_AT_LOAD:
             self.native.check_weights()
+
+    def _check_labels(self, owner: str, n_labels: int) -> None:
+        """Refuse a tree with two leaves of one label, which would be ranked twice."""
+        borders = [*self.child_indptr[self.tree_roots].tolist(), len(self.child_ids)]
+        for first, last in zip(borders[:-1], borders[1:], strict=True):
+            children = self.child_ids[first:last]
+            counts = np.bincount(~children[children < 0], minlength=n_labels)
+            if counts.max(initial=0) > 1:
+                label_id = int(counts.argmax())
+                raise ValueError(f"{owner}: label {label_id} must be in a tree once, got {counts[label_id]} times")
