@@ -118,11 +118,12 @@ class CS(EmbeddingBaseline):
         for begin in range(0, len(Z), _ROWS_PER_BLOCK):
             block = slice(begin, begin + _ROWS_PER_BLOCK)
             places, found = recover(Z[block], state.label_factors, n_steps, n_threads, control)
-            found[places < 0] = -np.inf
+            found[(places < 0) | np.isnan(found)] = -np.inf  # absurd factors overflow
             order = np.lexsort((places, -found), axis=1)[:, :n_kept]
             label_ids[block, :n_kept] = state.labels_at(np.take_along_axis(places, order, axis=1))
             scores[block, :n_kept] = np.take_along_axis(found, order, axis=1)
         scores[label_ids < 0] = 0
+        np.nan_to_num(scores, copy=False)
         return TopK(label_ids, scores)
 
     def _contributions(self, fitted: Fitted[LinearEmbedding], x_row: Matrix, label_id: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
@@ -107,7 +108,7 @@ class LabelForest(State):
     def _check_labels(self, owner: str, n_labels: int) -> None:
         """Refuse a tree with two leaves of one label, which would be ranked twice."""
         borders = [*self.child_indptr[self.tree_roots].tolist(), len(self.child_ids)]
-        for first, last in zip(borders[:-1], borders[1:], strict=True):
+        for first, last in pairwise(borders):
             children = self.child_ids[first:last]
             counts = np.bincount(~children[children < 0], minlength=n_labels)
             if counts.max(initial=0) > 1:
