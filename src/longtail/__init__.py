@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from longtail.scorers import scorers
     from longtail.tagging import Explanation, Learnt, Tag, Tagger, TextVectorizer
     from longtail.tuning import tune
+    from longtail.vocabulary import Concept, Vocabulary, read_vocabulary
 
 # Public names are imported when first used, so that `longtail --help` does not pay for scikit-learn.
 _HOMES = {
@@ -33,6 +34,7 @@ _HOMES = {
     "Blend": "longtail.blend",
     "Calibration": "longtail.calibration",
     "DamagedFileError": "longtail.saving",
+    "Concept": "longtail.vocabulary",
     "DiSMEC": "longtail.dismec",
     "Explanation": "longtail.tagging",
     "Feedback": "longtail.feedback",
@@ -70,6 +72,8 @@ _HOMES = {
     "scorers": "longtail.scorers",
     "save": "longtail.saving",
     "tune": "longtail.tuning",
+    "Vocabulary": "longtail.vocabulary",
+    "read_vocabulary": "longtail.vocabulary",
 }
 
 __all__ = [
@@ -82,6 +86,7 @@ __all__ = [
     "Auto",
     "Blend",
     "Calibration",
+    "Concept",
     "DamagedFileError",
     "DiSMEC",
     "Explanation",
@@ -101,6 +106,7 @@ __all__ = [
     "TaskLost",
     "TextVectorizer",
     "TopK",
+    "Vocabulary",
     "__version__",
     "datasets",
     "decisions",
@@ -111,6 +117,7 @@ __all__ = [
     "model_card",
     "model_selection",
     "propensity",
+    "read_vocabulary",
     "roll_back",
     "save",
     "scorers",

@@ -22,8 +22,8 @@ def test_tag_ranks_labels_best_first(client):
     answer = client.post("/api/tag", json={"text": TEXT, "top_k": 2})
     assert answer.status_code == 200
     assert answer.json()["labels"] == [
-        {"label": "network::server", "score": 2.5, "proba": None},
-        {"label": "web::browser", "score": -0.5, "proba": None},
+        {"label": "network::server", "score": 2.5, "proba": None, "name": None},
+        {"label": "web::browser", "score": -0.5, "proba": None, "name": None},
     ]
 
 

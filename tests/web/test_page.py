@@ -133,7 +133,7 @@ def test_labels_are_copied_as_json(open_page):
     page.wait_for_function("async () => (await navigator.clipboard.readText()) !== ''")
     copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
     assert copied["text"] == TEXT
-    assert copied["labels"][0] == {"label": "network::server", "score": 2.5, "proba": None}
+    assert copied["labels"][0] == {"label": "network::server", "score": 2.5, "proba": None, "name": None}
 
 
 def test_examples_and_model_card_come_from_the_model(open_page):

@@ -27,6 +27,7 @@ from longtail.cli.serve import serve
 from longtail.cli.tag import tag
 from longtail.cli.train import train
 from longtail.cli.tune import tune
+from longtail.cli.vocabulary import vocabulary
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -59,6 +60,7 @@ for command in (
     explain,
     calibrate,
     labels,
+    vocabulary,
     info,
     card,
     convert,

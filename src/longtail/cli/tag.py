@@ -23,6 +23,9 @@ _TITLE_CHARS = 72
 @options.threshold_option
 @click.option("--include", multiple=True, metavar="LABEL", help="Rank only these labels; may be repeated.")
 @click.option("--exclude", multiple=True, metavar="LABEL", help="Leave this label out; may be repeated.")
+@click.option("--below", metavar="LABEL", help="Rank only this label of the vocabulary and those below it.")
+@click.option("--language", help="Show the names of the vocabulary in this language.")
+@click.option("--unseen", is_flag=True, help="Also propose labels of the vocabulary without training texts.")
 @options.utility_options
 @options.n_jobs_option
 @options.verify_option
@@ -34,6 +37,9 @@ def tag(
     threshold: str | float | None,
     include: tuple[str, ...],
     exclude: tuple[str, ...],
+    below: str | None,
+    language: str | None,
+    unseen: bool,
     ranking: dict[str, Any],
     n_jobs: int | None,
     verify: bool,
@@ -53,6 +59,14 @@ def tag(
     if threshold == "auto" and tagger.calibration_ is None:
         raise ValueError(f"{model} is not calibrated: run longtail calibrate {model} HELD_OUT_DATA first")
     options.check_ranking(model, tagger, ranking)
+    vocabulary = tagger.vocabulary_
+    if vocabulary is None and (below is not None or language is not None or unseen):
+        raise ValueError(f"{model} has no vocabulary: run longtail vocabulary {model} FILE first")
+    if vocabulary is not None and below is not None:
+        under = vocabulary.below(vocabulary.find(below) or below)
+        include = tuple(label for label in tagger.label_names_ if label in under and (not include or label in include))
+        if not include:
+            raise ValueError(f"{model}: no label of the model is below {below!r}")
     choice: dict[str, Any] = {
         "top_k": top_k if top_k is not None or threshold is not None else 5,
         "threshold": threshold,
@@ -61,10 +75,22 @@ def tag(
         **ranking,
     }
     for block in options.blocks_of(texts):
-        answers = zip(block, tagger.tag(block, **choice), tagger.known_words(block).tolist(), strict=True)
+        proposed = tagger.tag(block, **choice)
+        if unseen:
+            proposed = [_merged(*rows) for rows in zip(proposed, tagger.tag_unseen(block), strict=True)]
+        if vocabulary is not None:
+            proposed = [[tag._replace(label=vocabulary.name(tag.label, language)) for tag in row] for row in proposed]
+        answers = zip(block, proposed, tagger.known_words(block).tolist(), strict=True)
         for text, tags, n_known in answers:
             has_title = len(texts) != 1
             click.echo(_json_line(tags, n_known) if as_json else _lines(text, tags, n_known, has_title=has_title))
+
+
+def _merged(tags: list[Tag], unseen: list[Tag]) -> list[Tag]:
+    """Put labels without training texts among the others, by probability; behind them if there is none."""
+    if any(tag.proba is None for tag in tags):
+        return [*tags, *unseen]
+    return sorted([*tags, *unseen], key=lambda tag: -(tag.proba or 0.0))
 
 
 def _json_line(tags: list[Tag], n_known: int) -> str:

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from longtail._rules import DataNote, Instance, Nothing, Numbers, Rule, check_params, check_value
+import numpy as np
+
+from longtail._rules import DataNote, Instance, Nothing, Numbers, Real, Rule, check_params, check_value
 from longtail.calibration import Calibration
 from longtail.saving.parts import Expected, Parts, Storage, check_distinct, check_keys, check_length
 from longtail.tagging import Tagger
+from longtail.tagging.name_matching import N_WEIGHTS
 from longtail.tagging.state import TaggerState
 from longtail.tagging.vectorizer import TextVectorizer
+from longtail.vocabulary import Vocabulary
 
 _LISTS = (list, tuple, set, frozenset)
 _NAMES = frozenset({"label_names_", "blocked", "example_texts_"})
@@ -26,23 +30,31 @@ def take_tagger_apart(tagger: Tagger) -> Parts:
     """Collect the names, and the models that a tagger owns."""
     state = tagger._whole()
     return Parts(
-        fitted={"metrics_": state.metrics} | ({"evaluated_on_": state.evaluated_on} if state.evaluated_on else {}),
+        fitted={"metrics_": state.metrics}
+        | ({"evaluated_on_": state.evaluated_on} if state.evaluated_on else {})
+        | ({} if state.name_weights is None else {"name_weights_": state.name_weights.tolist()}),
         names={
             "label_names_": state.label_names,
             "blocked": sorted(tagger._blocked()),
             "example_texts_": state.example_texts,
-        },
+        }
+        | ({} if state.vocabulary is None else {"vocabulary_": state.vocabulary.to_lines()}),
         models={"estimator": state.estimator, "vectorizer": state.vectorizer},
     )
 
 
 def expect_tagger(cls: type[Tagger], owner: str, fitted: Mapping[str, Any]) -> Expected:
     """Say what a tagger needs."""
-    check_keys(f'{owner}: "fitted"', fitted, ("metrics_",), ("evaluated_on_",))
+    check_keys(f'{owner}: "fitted"', fitted, ("metrics_",), ("evaluated_on_", "name_weights_"))
     check_value(f'{owner}: "fitted"', "metrics_", fitted["metrics_"], (Numbers(),))
     if "evaluated_on_" in fitted:
         check_value(f'{owner}: "fitted"', "evaluated_on_", fitted["evaluated_on_"], (DataNote(),))
-    return Expected(names=_NAMES, models=_MODELS)
+    weights = fitted.get("name_weights_", [0.0] * N_WEIGHTS)
+    if not isinstance(weights, list) or len(weights) != N_WEIGHTS:
+        raise ValueError(f'{owner}: "name_weights_" must be a list of {N_WEIGHTS} numbers')
+    for weight in weights:
+        check_value(f'{owner}: "fitted"', "name_weights_", weight, (Real(),))
+    return Expected(names=_NAMES, optional_names=frozenset({"vocabulary_"}), models=_MODELS)
 
 
 def put_tagger_together(cls: type[Tagger], parts: Parts) -> Tagger:
@@ -60,7 +72,14 @@ def put_tagger_together(cls: type[Tagger], parts: Parts) -> Tagger:
     tagger = cls(blocked=parts.names["blocked"])
     metrics = {name: float(value) for name, value in parts.fitted["metrics_"].items()}
     state = TaggerState(estimator, vectorizer, label_names, parts.names["example_texts_"], metrics)
-    tagger._put(replace(state, evaluated_on=parts.fitted.get("evaluated_on_")))
+    weights = parts.fitted.get("name_weights_")
+    state = replace(
+        state,
+        evaluated_on=parts.fitted.get("evaluated_on_"),
+        vocabulary=Vocabulary.from_lines(parts.names["vocabulary_"]) if "vocabulary_" in parts.names else None,
+        name_weights=None if weights is None else np.array(weights, dtype=np.float64),
+    )
+    tagger._put(state)
     return tagger
 
 

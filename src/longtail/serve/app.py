@@ -186,7 +186,7 @@ def _add_tagging(app: FastAPI, served: ServedModel, limits: Limits, board: Board
         tags = snapshot.tagger.tag([body.text], **body.filters())[0]
         board.add_texts(1)
         n_known = int(snapshot.tagger.known_words([body.text])[0])
-        return _json(snapshot, schemas.TagResponse(labels=_scored(tags), known_words=n_known))
+        return _json(snapshot, schemas.TagResponse(labels=_scored(snapshot, tags, body.language), known_words=n_known))
 
     def tag_batch(body: schemas.TagBatchRequest) -> Response:
         """Propose labels for several texts."""
@@ -194,7 +194,12 @@ def _add_tagging(app: FastAPI, served: ServedModel, limits: Limits, board: Board
         rows = snapshot.tagger.tag(body.texts, **body.filters()) if body.texts else []
         board.add_texts(len(body.texts))
         n_known = [int(n) for n in snapshot.tagger.known_words(body.texts)] if body.texts else []
-        return _json(snapshot, schemas.TagBatchResponse(rows=[_scored(tags) for tags in rows], known_words=n_known))
+        return _json(
+            snapshot,
+            schemas.TagBatchResponse(
+                rows=[_scored(snapshot, tags, body.language) for tags in rows], known_words=n_known
+            ),
+        )
 
     def explain(body: schemas.ExplainRequest) -> Response:
         """Return the words that speak for and against a label."""
@@ -226,8 +231,13 @@ def _json(snapshot: Snapshot, answer: BaseModel) -> Response:
     return Response(answer.model_dump_json(), media_type="application/json", headers=headers)
 
 
-def _scored(tags: Iterable[Tag]) -> list[schemas.ScoredLabel]:
-    return [schemas.ScoredLabel(label=tag.label, score=tag.score, proba=tag.proba) for tag in tags]
+def _scored(snapshot: Snapshot, tags: Iterable[Tag], language: str | None) -> list[schemas.ScoredLabel]:
+    return [
+        schemas.ScoredLabel(
+            label=tag.label, score=tag.score, proba=tag.proba, name=snapshot.name_of(tag.label, language)
+        )
+        for tag in tags
+    ]
 
 
 def _open_store(served: ServedModel) -> FeedbackStore:

@@ -30,6 +30,11 @@ class Snapshot:
     card: dict[str, Any]
     examples: Sequence[str]
 
+    def name_of(self, label: str, language: str | None) -> str | None:
+        """Return the name of a label in the vocabulary; None if the model has no vocabulary."""
+        vocabulary = getattr(self.tagger, "vocabulary_", None)
+        return None if vocabulary is None else str(vocabulary.name(label, language))
+
 
 class ServedModel:
     """Hold the current snapshot; `reload` loads a new one beside it and then swaps.

@@ -70,7 +70,12 @@ class Queue:
                 key=key,
                 text=self._texts[key],
                 value=value,
-                labels=[ScoredLabel(label=tag.label, score=tag.score, proba=tag.proba) for tag in found],
+                labels=[
+                    ScoredLabel(
+                        label=tag.label, score=tag.score, proba=tag.proba, name=snapshot.name_of(tag.label, None)
+                    )
+                    for tag in found
+                ],
             )
             for (value, key), found in zip(chosen, tags, strict=True)
         ]

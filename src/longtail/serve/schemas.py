@@ -35,6 +35,9 @@ class _Choice(Request):
     )
     include: LabelNames | None = Field(None, description="Rank only these labels.")
     exclude: LabelNames | None = Field(None, description="Leave these labels out.")
+    language: Annotated[str, Field(max_length=100)] | None = Field(
+        None, description="Language of the names of labels, for a model with a vocabulary."
+    )
     utility: Annotated[str, Field(pattern=UTILITY)] | None = Field(
         None,
         description='What the ranking is to be good for: "precision" puts the most probable labels first, "psp" '
@@ -77,6 +80,7 @@ class ScoredLabel(BaseModel):
     label: str
     score: float = Field(description="The estimator's own score; any real number.")
     proba: float | None = Field(description="Calibrated probability; null when the model is not calibrated.")
+    name: str | None = Field(description="Name in the vocabulary; null when the model has none.")
 
 
 class TagResponse(BaseModel):

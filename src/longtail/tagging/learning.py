@@ -131,7 +131,14 @@ def _taught(state: TaggerState, verdicts: Verdicts) -> tuple[TaggerState, int]:
         matrix(verdicts.wrong),
         complete=verdicts.is_complete,
     )
-    made = TaggerState(estimator, vectorizer, label_names, state.example_texts)
+    made = TaggerState(
+        estimator,
+        vectorizer,
+        label_names,
+        state.example_texts,
+        vocabulary=state.vocabulary,
+        name_weights=state.name_weights,
+    )
     return made, n_new_words
 
 

@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from longtail._base import XMCClassifier
 from longtail.calibration import Calibration
 from longtail.datasets.in_memory import label_lists
 from longtail.tagging.label_names import checked_names, indicator
 from longtail.tagging.label_search import LabelSearch
+from longtail.tagging.name_matching import NameMatcher
 from longtail.tagging.vectorizer import TextVectorizer
+from longtail.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +31,8 @@ class TaggerState:
     example_texts: list[str] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
     evaluated_on: dict[str, Any] | None = None
+    vocabulary: Vocabulary | None = None
+    name_weights: NDArray[np.float64] | None = None  # what overlaps of names are worth; see name_matching
 
     @property
     def calibration(self) -> Calibration | None:
@@ -43,6 +49,19 @@ class TaggerState:
     def search(self) -> LabelSearch:
         """An index of the names, built when it is first used."""
         return LabelSearch(self.label_names, self.estimator.label_counts_)
+
+    @cached_property
+    def unseen(self) -> NameMatcher | None:
+        """The labels of the vocabulary without training texts, by their names."""
+        if self.vocabulary is None:
+            return None
+        known, counts = self.label_ids, self.estimator.label_counts_
+        labels = [
+            concept.id
+            for concept in self.vocabulary
+            if not concept.retired and (concept.id not in known or counts[known[concept.id]] == 0)
+        ]
+        return NameMatcher(self.vocabulary, labels) if labels else None
 
     def rows(self, texts: Any) -> Any:
         """Turn texts into rows of features; rows stay as they are when there is no vectorizer."""

@@ -31,9 +31,11 @@ from longtail.tagging.explanations import Explanation, explain_text
 from longtail.tagging.label_changes import with_new_labels, with_renamed_labels, without_labels
 from longtail.tagging.label_names import checked_names, encode_labels
 from longtail.tagging.learning import Learnt, Verdicts, learn
+from longtail.tagging.name_matching import learn_weights, proba_of
 from longtail.tagging.ranking import rank_allowed
 from longtail.tagging.state import TaggerState
 from longtail.tagging.vectorizer import TextVectorizer
+from longtail.vocabulary import Vocabulary
 
 # Rankings this deep hold all but a few of the labels that a threshold could let through.
 _DEEP_TOP_K = 100
@@ -192,6 +194,8 @@ class Tagger(Estimator):
         calibration = state.calibration
         check_utility("Tagger", utility, calibration)
         banned = [*self._blocked(), *checked_names("exclude", exclude or ())]
+        if state.vocabulary is not None:
+            banned += state.vocabulary.retired
         depth = _DEEP_TOP_K if top_k is None else top_k
         # The order may change with the calibration: likelier labels can lie below the first top_k scores.
         n_ranked = depth if calibration is None else candidates_for(depth, len(state.label_names))
@@ -206,6 +210,85 @@ class Tagger(Estimator):
             n_threads=resolve_n_jobs(state.estimator.n_jobs),
         )
         return tags_of(*found, state.label_names)
+
+    def set_vocabulary(self, vocabulary: Vocabulary | None, texts: Any = None, labels: Any = None) -> Self:
+        """Give the labels names, parents and notes; nothing is trained. It is saved with the tagger.
+
+        The ids of the vocabulary must be the labels of the data. Retired labels are never proposed.
+
+        Parameters
+        ----------
+        vocabulary : Vocabulary or None
+        texts, labels : held-out texts and their labels, optional
+            They show how far the names of labels can be trusted, for `tag_unseen`.
+
+        Examples
+        --------
+        >>> import longtail as lt
+        >>> texts = ["web server", "web browser", "mail server", "mail reader"] * 3
+        >>> tagger = lt.Tagger(lt.DiSMEC(n_jobs=1)).fit(texts, [["w"], ["w"], ["m"], ["m"]] * 3)
+        >>> names = lt.Vocabulary([lt.Concept(id="w", names={"en": "web", "de": "Netz"})])
+        >>> tagger.set_vocabulary(names).vocabulary_.name("w", "de")
+        'Netz'
+        """
+        if not isinstance(vocabulary, Vocabulary | None):
+            raise TypeError(f"Tagger: vocabulary must be a Vocabulary or None, got {vocabulary!r}")
+        state = self._whole()
+        weights = None
+        if vocabulary is not None and texts is not None:
+            if state.vectorizer is None:
+                raise ValueError("Tagger: names can only be matched with texts, but this tagger was fitted on vectors")
+            inputs, given = text_list(texts), label_lists(labels)
+            if len(inputs) != len(given):
+                raise ValueError(
+                    f"Tagger: got {counted(len(inputs), 'text')} but {counted(len(given), 'row')} of labels"
+                )
+            weights = learn_weights(vocabulary, state.label_names, state.estimator.label_counts_, inputs, given)
+        self._put(replace(state, vocabulary=vocabulary, name_weights=weights))
+        return self
+
+    def _change_vocabulary(self, vocabulary: Vocabulary) -> None:
+        """Replace the vocabulary and keep what was learnt about names."""
+        self._put(replace(self._whole(), vocabulary=vocabulary))
+
+    def tag_unseen(self, texts: Any, top_k: int = 5, *, threshold: float = 0.0) -> list[list[Tag]]:
+        """Propose labels of the vocabulary that have no training text, by their names; best first.
+
+        Scores are probabilities, on the same scale as those of a calibrated `tag`. Needs
+        ``set_vocabulary(vocabulary, texts, labels)``.
+
+        Parameters
+        ----------
+        texts : list of str
+        top_k : int, default 5
+        threshold : float, default 0.0
+            The least probability.
+        """
+        check_value("Tagger", "top_k", top_k, (Int(1),))
+        check_value("Tagger", "threshold", threshold, (Real(0, 1),))
+        state = self._whole()
+        if state.vocabulary is None or state.name_weights is None:
+            raise ValueError(
+                "Tagger: tag_unseen needs set_vocabulary(vocabulary, texts, labels) with held-out texts first"
+            )
+        inputs = text_list(texts)
+        tags: list[list[Tag]] = [[] for _ in inputs]
+        if state.unseen is None:
+            return tags
+        found = state.unseen.match(inputs)
+        proba = proba_of(found, state.name_weights)
+        blocked = self._blocked()
+        for i in np.lexsort((found.label_places, -proba, found.row_ids)).tolist():
+            row, label = tags[found.row_ids[i]], state.unseen.labels[found.label_places[i]]
+            if len(row) < top_k and proba[i] >= threshold and label not in blocked:
+                row.append(Tag(label, float(proba[i]), float(proba[i])))
+        return tags
+
+    @property
+    def vocabulary_(self) -> Vocabulary | None:
+        """What `set_vocabulary` was given."""
+        state = self._state
+        return None if state is None else state.vocabulary
 
     def propose(
         self, inputs: Any, top_k: int | None = 5, *, threshold: Threshold = None, **ranking: Any
