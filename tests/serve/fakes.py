@@ -64,6 +64,9 @@ class FakeTagger:
     def search_labels(self, query, limit=20):
         return [label for label in self.label_names_ if query.lower() in label.lower()][:limit]
 
+    def count_texts(self, names):
+        return [len(WORDS[name]) for name in names]
+
     def card(self):
         return {
             "estimator": "Fake",

@@ -11,6 +11,7 @@ import pytest
 import uvicorn
 
 from longtail.serve import create_app
+from longtail.serve.several import Service
 
 
 def _find_browser() -> str | None:
@@ -51,8 +52,9 @@ def open_page(browser) -> Iterator[Callable]:
     complaints = []
     closers = []
 
-    def open_page(tagger, *, may_complain=False, context=None, **settings):
-        serving = running(create_app(tagger, **settings))
+    def open_page(tagger, *, may_complain=False, context=None, path="/", **settings):
+        """`tagger` is a model, its path, or a whole application."""
+        serving = running(tagger if isinstance(tagger, Service) else create_app(tagger, **settings))
         url = serving.__enter__()
         closers.append(lambda: serving.__exit__(None, None, None))
         page_context = browser.new_context(**(context or {}))
@@ -63,7 +65,7 @@ def open_page(browser) -> Iterator[Callable]:
             page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
-        page.goto(url)
+        page.goto(url + path)
         return page
 
     yield open_page

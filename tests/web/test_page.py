@@ -44,7 +44,7 @@ def test_pointing_at_a_label_marks_its_words_in_the_text(open_page):
     page.wait_for_selector("#marks mark")
     assert page.locator("#marks mark").all_inner_texts() == ["web", "server"]
     assert page.locator("#marks").inner_text().strip() == TEXT
-    assert page.locator(".words li").all_inner_texts() == ["server +2.00", "web +1.50"]
+    assert page.locator(".words li").all_inner_texts() == ["server +2.00", "web +1.50", "bias −1.00"]
     page.hover(".label >> nth=1")
     page.wait_for_selector("#marks mark.against")
     assert page.locator("#marks mark.against").all_inner_texts() == ["server"]
@@ -116,7 +116,7 @@ def test_any_label_can_be_asked_about(open_page):
     page.wait_for_selector(".label.asked:focus")
     assert names(page)[-1] == "mail::client"
     page.wait_for_selector("#why .words")
-    assert page.inner_text("#why .words") == "no known word speaks for or against it"
+    assert page.inner_text("#why .words .plain >> nth=0") == "no known word speaks for or against it"
 
 
 def test_a_search_without_result_says_so(open_page):
@@ -144,6 +144,7 @@ def test_examples_and_model_card_come_from_the_model(open_page):
     assert names(page)[0] == "mail::client"
     page.click("#card-open")
     assert "1,234" in page.inner_text("#card-body")
+    page.click("#card summary")
     assert "<b>" in page.inner_text("#card-body")
     page.keyboard.press("Escape")
     page.wait_for_selector("#card", state="hidden")

@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
-from importlib import resources
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +27,7 @@ from longtail.serve.feedback import add_feedback
 from longtail.serve.gate import LOOPBACK_NAMES, Gate
 from longtail.serve.limits import Limits
 from longtail.serve.model import ServedModel, Snapshot
+from longtail.serve.page_files import PAGE_FILES, PageFile
 from longtail.serve.queue import Queue, add_queue
 from longtail.serve.schemas import ErrorResponse
 from longtail.serve.v2 import add_v2
@@ -38,12 +38,6 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("longtail.serve")
 _WATCH_SECONDS = 0.25
 _ERROR_STATUSES = (400, 401, 403, 404, 405, 408, 413, 422, 431, 500, 503)
-_PAGE = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/app.js": ("app.js", "text/javascript; charset=utf-8"),
-    "/style.css": ("style.css", "text/css; charset=utf-8"),
-    "/favicon.svg": ("favicon.svg", "image/svg+xml"),
-}
 
 
 def create_app(
@@ -102,6 +96,7 @@ def create_app(
         responses={status: {"model": ErrorResponse} for status in _ERROR_STATUSES},
     )
     app.state.served = served
+    app.state.models = []
     app.add_middleware(Gate, limits=limits, board=board, api_key=api_key, allowed_hosts=hosts)
     _add_error_handlers(app)
     _add_tagging(app, served, limits, board)
@@ -253,7 +248,9 @@ def _add_model(app: FastAPI, served: ServedModel, *, has_feedback: bool, has_que
         limit: Annotated[int, Query(ge=1, le=schemas.MAX_SEARCH_LABELS)] = 20,
     ) -> schemas.LabelsResponse:
         """Search the labels of the model by a part of their names."""
-        return schemas.LabelsResponse(labels=served.current.tagger.search_labels(query, limit=limit))
+        tagger = served.current.tagger
+        found = tagger.search_labels(query, limit=limit)
+        return schemas.LabelsResponse(labels=found, counts=tagger.count_texts(found))
 
     @app.get("/api/examples")
     def examples() -> schemas.ExamplesResponse:
@@ -265,7 +262,11 @@ def _add_model(app: FastAPI, served: ServedModel, *, has_feedback: bool, has_que
         """Describe the model."""
         snapshot = served.current
         return schemas.ModelResponse(
-            version=snapshot.version, card=snapshot.card, feedback=has_feedback, queue=has_queue
+            version=snapshot.version,
+            card=snapshot.card,
+            feedback=has_feedback,
+            queue=has_queue,
+            models=app.state.models,
         )
 
 
@@ -317,18 +318,15 @@ def _declare_security(app: FastAPI) -> None:
 
 
 def _add_page(app: FastAPI) -> None:
-    folder = resources.files("longtail.serve") / "page"
-
-    def add(path: str, name: str, media_type: str) -> None:
-        content = (folder / name).read_bytes()
-        headers = {"ETag": f'"{hashlib.sha256(content).hexdigest()[:16]}"', "Cache-Control": "no-cache"}
+    def add(path: str, file: PageFile) -> None:
+        headers = {"ETag": f'"{hashlib.sha256(file.content).hexdigest()[:16]}"', "Cache-Control": "no-cache"}
 
         @app.get(path, include_in_schema=False)
         @app.head(path, include_in_schema=False)
         async def page(request: Request) -> Response:
             if request.headers.get("if-none-match") == headers["ETag"]:
                 return Response(status_code=304, headers=headers)
-            return Response(content, media_type=media_type, headers=headers)
+            return Response(file.content, media_type=file.media_type, headers=headers)
 
-    for path, (name, media_type) in _PAGE.items():
-        add(path, name, media_type)
+    for path, file in PAGE_FILES.items():
+        add(path, file)

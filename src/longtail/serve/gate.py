@@ -22,6 +22,7 @@ from longtail._cancel import stoppable
 from longtail.serve.board import Board
 from longtail.serve.headers import SAFETY_HEADERS
 from longtail.serve.limits import Limits
+from longtail.serve.page_files import PAGE_FILES
 
 _logger = logging.getLogger("longtail.serve")
 
@@ -45,10 +46,7 @@ PATHS = {
     "/models": "models",
     "/health": "health",
     "/metrics": "metrics",
-    "/": "page",
-    "/app.js": "page",
-    "/style.css": "page",
-    "/favicon.svg": "page",
+    **dict.fromkeys(PAGE_FILES, "page"),
 }
 _PREFIXES = {"/v1/projects": "annif", "/v2": "v2"}
 # These need no key: the page asks for it, and a load balancer has none.

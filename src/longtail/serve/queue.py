@@ -45,7 +45,8 @@ class Queue:
 
         self._served = served
         self._store = store
-        texts = read_text(path, with_labels=False).texts
+        # Nothing but a text per line makes sense here; elsewhere a .txt file may be in other formats.
+        texts = read_text(path, with_labels=False, format="lines" if path.suffix == ".txt" else None).texts
         if len(texts) > _MAX_TEXTS:
             raise ValueError(f"{path}: a queue must have at most {_MAX_TEXTS:,} texts, got {len(texts):,}; split it")
         self._texts = {text_key(text): text for text in texts if 0 < len(text) <= _MAX_TEXT_CHARS}

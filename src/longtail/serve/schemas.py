@@ -120,6 +120,7 @@ class LabelsResponse(BaseModel):
     """Labels that match a search."""
 
     labels: list[str]
+    counts: list[int] = Field(description="Training texts of each label.")
 
 
 class ExamplesResponse(BaseModel):
@@ -135,6 +136,7 @@ class ModelResponse(BaseModel):
     card: dict[str, Any]
     feedback: bool = Field(description="Whether POST /api/feedback is there.")
     queue: bool = Field(description="Whether GET /api/queue is there.")
+    models: list[str] = Field(description="All models of the service, if there are several; see GET /models.")
 
 
 class ModelEntry(BaseModel):

@@ -132,6 +132,9 @@ class Service:
                 queue=settings.queue,
             )
         self._first = next(iter(self.apps.values()))
+        if len(self.apps) > 1:
+            for app in self.apps.values():
+                app.state.models = list(self.apps)
         _list_models(self._first, self.apps)
         self._lifespan = Starlette(lifespan=self._run)
 

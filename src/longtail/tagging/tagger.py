@@ -542,6 +542,11 @@ class Tagger(Estimator):
         check_value("Tagger", "limit", limit, (Int(1),))
         return [state.label_names[label_id] for label_id in state.search.find(query, limit)]
 
+    def count_texts(self, names: Iterable[str]) -> list[int]:
+        """Count the training texts of each of these labels."""
+        state = self._whole()
+        return [int(state.estimator.label_counts_[label_id]) for label_id in state.ids_of("count_texts", names)]
+
     def card(self) -> dict[str, Any]:
         """Describe the model: JSON values for people and pages."""
         state = self._whole()
