@@ -44,6 +44,7 @@ COMMANDS = {
     "suggest": command("suggest", "tags", "--limit", "3", text="a small web server"),
     "unknown words": command("suggest", "tags", text="xyzzy plugh"),
     "eval": command("eval", "tags", "test.tsv", "--jobs", "1"),
+    "eval in processes": command("eval", "tags", "test.tsv", "--jobs", "2"),
     "learn": command("learn", "tags", "more.tsv"),
     "suggest learnt": command("suggest", "tags", "--limit", "1", text="zzyzx quux"),
     "cached": command("train", "tags", "--cached", "--backend-param", "longtail.cost=0.5", "--jobs", "1"),
@@ -52,7 +53,7 @@ COMMANDS = {
     "other estimator": command("train", "frequent", "train.tsv"),
     "frequent": command("suggest", "frequent", "--limit", "1", text="a small web server"),
 }
-ONE_PART = ("load-vocab", "untrained", "train", "list", "suggest", "unknown words", "eval")
+ONE_PART = ("load-vocab", "untrained", "train", "list", "suggest", "unknown words", "eval", "eval in processes")
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +109,10 @@ def test_eval_agrees_with_our_own_metrics(done, folder):
         for tags, names in zip(model.tag(texts), sample.test_labels[:N_TEST], strict=True)
     ]
     assert found["Precision@5"] == pytest.approx(sum(hits) / N_TEST, abs=1e-3)
+
+
+def test_eval_in_two_processes_gives_the_same(done):
+    assert read_metrics(output(done, "eval in processes")) == read_metrics(output(done, "eval"))
 
 
 def test_the_analyzer_of_the_project_stems_the_words(done, folder):

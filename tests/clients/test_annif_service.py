@@ -46,4 +46,4 @@ def test_annif_suggests_and_evaluates_with_a_served_model(folder):
     assert load["code"] == 0, load["errors"]
     assert "True" in projects["output"], "the project is trained"
     assert suggested["output"].startswith(f"<{uri('server')}>\tserver\t")
-    assert read_metrics(evaluated["output"])["F1@5"] == 1
+    assert read_metrics(evaluated["output"])["Precision@1"] == 1

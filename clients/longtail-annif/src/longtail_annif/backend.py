@@ -37,6 +37,7 @@ class LongtailBackend(AnnifHyperoptBackend, AnnifLearningBackend):
     TRAIN_FILE = "longtail-train.jsonl"
 
     _tagger: lt.Tagger | None = None
+    _subjects: tuple[lt.Tagger, np.ndarray] | None = None  # subject ids of the labels of a tagger
 
     def initialize(self, parallel: bool = False) -> None:
         """Load the model; with several processes, each uses one thread."""
@@ -45,7 +46,7 @@ class LongtailBackend(AnnifHyperoptBackend, AnnifLearningBackend):
             if not path.exists():
                 raise NotInitializedException(f"model {path} not found", backend_id=self.backend_id)
             with self._readable_errors():
-                self._use(lt.load(path))
+                self._tagger = lt.load(path)
         if parallel:
             self._tagger = self._tagger.with_threads(1)
 
@@ -117,19 +118,15 @@ class LongtailBackend(AnnifHyperoptBackend, AnnifLearningBackend):
             # Documents first: after a crash in between, `learn` repeats what the old model lacks.
             lt.datasets.write_text(Path(self.datadir, self.TRAIN_FILE), *documents, overwrite=True)
             lt.save(tagger, Path(self.datadir, self.MODEL_FILE), overwrite=True)
-        self._use(tagger.with_threads(None))
-
-    def _use(self, tagger: lt.Tagger) -> None:
-        self._tagger = tagger
+        self._tagger = tagger.with_threads(None)
 
     def _subject_ids(self, tagger: lt.Tagger) -> np.ndarray:
         """Return the subject id of each label; -1 if the vocabulary no longer has it."""
-        known = self.__dict__.setdefault("_known_subjects", {})
-        if known.get("tagger") is not tagger:
+        if self._subjects is None or self._subjects[0] is not tagger:
             found = (self.project.subjects.by_uri(uri, warnings=False) for uri in tagger.label_names_)
-            known["ids"] = np.array([-1 if subject_id is None else subject_id for subject_id in found], np.int32)
-            known["tagger"] = tagger
-        return known["ids"]
+            ids = np.array([-1 if subject_id is None else subject_id for subject_id in found], np.int32)
+            self._subjects = tagger, ids
+        return self._subjects[1]
 
     @contextlib.contextmanager
     def _readable_errors(self) -> Iterator[None]:
