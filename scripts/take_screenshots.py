@@ -7,6 +7,7 @@ import io
 import shutil
 import socket
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -33,8 +34,10 @@ def main() -> None:
     tagger = lt.Tagger(lt.DiSMEC()).fit(sample.train_texts[:n_train], sample.train_labels[:n_train])
     tagger.calibrate(sample.train_texts[n_train:], sample.train_labels[n_train:])
     tagger.estimator.set_params(n_jobs=1)
+    model = Path(tempfile.mkdtemp()) / "debtags.model"
+    lt.save(tagger, model)
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(tagger), log_level="error", ws="none"))
+    server = uvicorn.Server(uvicorn.Config(create_app(model, feedback=True), log_level="error", ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
@@ -56,6 +59,7 @@ def take(url: str, scheme: str) -> Image.Image:
         for text in (TEXT[:-1], TEXT):  # the first request is slower
             page.fill("#text", text)
             page.wait_for_timeout(1000)
+        page.locator(".label", has_text=LABEL).locator(".verdict.accepted").click()
         page.evaluate("document.activeElement.blur()")
         page.locator(".label", has_text=LABEL).hover()
         page.wait_for_selector("#marks mark")
