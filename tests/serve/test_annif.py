@@ -8,6 +8,7 @@ from fastapi.testclient import TestClient
 import longtail as lt
 from longtail.feedback import FeedbackStore, feedback_path
 from longtail.serve import Limits, ModelSettings, Service, create_app
+from longtail.vocabulary import Concept, Vocabulary
 from tests.serve.fakes import FakeTagger
 from tests.serve.models import learnt_tagger
 
@@ -110,3 +111,12 @@ def test_learn_is_off_without_a_store(client):
     answer = client.post(f"{PATH}/learn", json=DOCUMENTS)
     assert answer.status_code == 403
     assert "--feedback" in answer.json()["error"]
+
+
+def test_labels_have_the_names_of_the_vocabulary():
+    tagger = lt.Tagger(lt.Popularity(), lt.TextVectorizer(min_df=1)).fit(["web", "web mail"], [["u:1"], ["u:1", "u:2"]])
+    tagger.set_vocabulary(Vocabulary([Concept(id="u:1", names={"en": "Network", "de": "Netz"})]))
+    with TestClient(create_app(tagger, name="tags")) as client:
+        form = {"text": "web", "limit": 2, "language": "de"}
+        results = client.post(f"{PATH}/suggest", data=form).json()["results"]
+    assert [(one["uri"], one["label"]) for one in results] == [("u:1", "Netz"), ("u:2", "u:2")]

@@ -46,7 +46,7 @@ class Projects(BaseModel):
 
 
 class Suggestion(BaseModel):
-    """One proposed label; `uri` is the label's name."""
+    """One proposed label: `uri` is what the model calls it, `label` its name in the model's vocabulary, if any."""
 
     uri: str
     label: str
@@ -68,6 +68,7 @@ class SuggestForm(BaseModel):
     text: str
     limit: int = _DEFAULT_LIMIT
     threshold: float = 0.0
+    language: str | None = None
 
 
 class Subject(BaseModel):
@@ -119,7 +120,7 @@ def add_annif(
         tags = snapshot.tagger.tag([form.text], top_k=form.limit)[0]
         board.add_texts(1)
         results = [
-            Suggestion(uri=tag.label, label=tag.label, score=score)
+            Suggestion(uri=tag.label, label=snapshot.name_of(tag.label, form.language) or tag.label, score=score)
             for tag in tags
             if (score := tag.unit_score) >= form.threshold and score > 0
         ]
@@ -170,6 +171,7 @@ def _parse_form(body: bytes, limits: Limits) -> SuggestForm:
         text=fields["text"],
         limit=_number(fields, "limit", int, min(_DEFAULT_LIMIT, limits.max_top_k), 1, limits.max_top_k),
         threshold=_number(fields, "threshold", float, 0.0, 0, 1),
+        language=fields.get("language"),
     )
 
 
@@ -189,6 +191,7 @@ def _form_schema(limits: Limits) -> dict[str, Any]:
         "text": {"type": "string", "maxLength": limits.max_text_chars},
         "limit": {"type": "integer", "minimum": 1, "maximum": limits.max_top_k},
         "threshold": {"type": "number", "minimum": 0, "maximum": 1},
+        "language": {"type": "string"},
     }
     schema = {"type": "object", "required": ["text"], "properties": properties}
     return {"requestBody": {"required": True, "content": {_FORM: {"schema": schema}}}}
