@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from longtail.feedback import feedback_path
 from longtail.learning import merge_feedback, version_of
 from tests.cli.test_commands import longtail
 from tests.serve.models import learnt_tagger
+from tests.serve.service import load, serving
 
 TEXT = "a small mail server"
 
@@ -107,3 +109,31 @@ def test_a_damaged_history_is_named(model: Path) -> None:
     failed = longtail("learn", model, ok=False)
     assert failed.code == 2
     assert "learnt.json: must map versions to numbers" in failed.stderr
+
+
+def test_the_queue_is_printed(model: Path, tmp_path: Path) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text(f"a small web server\na web mail player\n{TEXT}\n")
+    rows = [
+        json.loads(line) for line in longtail("queue", model, texts, "--format", "lines", "--json").stdout.splitlines()
+    ]
+    assert {row["text"] for row in rows} == {"a small web server", "a web mail player"}  # the third has feedback
+    assert rows[0]["value"] >= rows[1]["value"]
+    assert rows[0]["proposed"][0]["proba"] is not None
+    printed = longtail("queue", model, texts, "--format", "lines", "--by", "rare", "--limit", "1").stdout
+    assert len(printed.splitlines()) == 5  # a title and the four labels
+
+
+def test_a_service_takes_the_learnt_model_without_dropping_a_request(model: Path) -> None:
+    with serving(model, "--feedback", "--workers", "2") as service:
+        before = service.version()
+        counts = load(
+            service.port, n_connections=4, seconds=4, body={"text": "web"}, on_half=lambda: longtail("learn", model)
+        )
+        assert set(counts) == {200}, counts
+        for _ in range(100):
+            if service.version() != before:
+                break
+            time.sleep(0.1)
+        assert service.version() != before
+        assert "cave" in service.client.get("/api/labels", params={"query": "cave"}).text

@@ -21,6 +21,7 @@ from longtail.cli.labels import labels
 from longtail.cli.learn import learn, rollback
 from longtail.cli.mcp import mcp
 from longtail.cli.predict import predict
+from longtail.cli.queue import queue
 from longtail.cli.report import report
 from longtail.cli.reproduce import reproduce
 from longtail.cli.serve import serve
@@ -68,6 +69,7 @@ for command in (
     serve,
     mcp,
     feedback,
+    queue,
     learn,
     rollback,
     bench,
