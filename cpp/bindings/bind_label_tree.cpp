@@ -105,8 +105,9 @@ void bind_training(nb::module_& m) {
     m.def(
         "train_label_tree",
         [](const Rows& rows, const Longs& y_indptr, const Ints& y_row_ids,
-           const std::optional<Floats>& positive_weights, const Longs& child_indptr, const Ints& child_ids,
-           const Ints& node_ids, const std::optional<Longs>& extra_indptr, const std::optional<Ints>& extra_row_ids,
+           const std::optional<Floats>& positive_weights, const std::optional<Floats>& row_weights,
+           const Longs& child_indptr, const Ints& child_ids, const Ints& node_ids,
+           const std::optional<Longs>& extra_indptr, const std::optional<Ints>& extra_row_ids,
            const label_tree::TrainConfig& config, std::uint64_t seed, int n_threads, Control& control) {
             label_tree::EdgeWeights result;
             {
@@ -115,6 +116,7 @@ void bind_training(nb::module_& m) {
                 data.x = sparse(rows);
                 data.rows_of_labels = as_labels(data.x.n_rows, y_indptr, y_row_ids);
                 data.positive_weights = optional_span(positive_weights);
+                data.row_weights = optional_span(row_weights);
                 if (extra_indptr)
                     data.extra_rows = {static_cast<std::int64_t>(node_ids.shape(0)), data.x.n_rows,
                                        as_span(*extra_indptr), optional_span(extra_row_ids)};
@@ -132,8 +134,9 @@ void bind_training(nb::module_& m) {
             return out;
         },
         nb::arg("x"), nb::arg("y_indptr"), nb::arg("y_row_ids"), nb::arg("positive_weights").none(),
-        nb::arg("child_indptr"), nb::arg("child_ids"), nb::arg("node_ids"), nb::arg("extra_indptr").none(),
-        nb::arg("extra_row_ids").none(), nb::arg("config"), nb::arg("seed"), nb::arg("n_threads"), nb::arg("control"),
+        nb::arg("row_weights").none(), nb::arg("child_indptr"), nb::arg("child_ids"), nb::arg("node_ids"),
+        nb::arg("extra_indptr").none(), nb::arg("extra_row_ids").none(), nb::arg("config"), nb::arg("seed"),
+        nb::arg("n_threads"), nb::arg("control"),
         "Train the edges of some nodes; the arrays of cpp/label_tree/tree.hpp.");
 }
 

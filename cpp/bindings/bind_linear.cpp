@@ -134,9 +134,10 @@ void bind_training(nb::module_& m) {
     m.def(
         "train_ova",
         [](const LinearRows& rows, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& row_ids,
-           const std::optional<Array1<float>>& positive_weights, const Array1<float>& mean,
-           const Array1<float>& mean_margins, const std::optional<Array1<double>>& background, const OvaConfig& config,
-           const std::string& start_kind, double positive_margin, double negative_margin, double bias_weight,
+           const std::optional<Array1<float>>& positive_weights, const std::optional<Array1<float>>& row_weights,
+           const Array1<float>& mean, const Array1<float>& mean_margins,
+           const std::optional<Array1<double>>& background, const OvaConfig& config, const std::string& start_kind,
+           double positive_margin, double negative_margin, double bias_weight,
            const std::optional<Array1<float>>& shared, const std::optional<Array1<float>>& shared_margins,
            const std::optional<Array1<std::int64_t>>& own_indptr,
            const std::optional<Array1<std::int32_t>>& own_feature_ids, const std::optional<Array1<float>>& own_weights,
@@ -158,7 +159,7 @@ void bind_training(nb::module_& m) {
                 std::visit(
                     [&](const auto& given) {
                         const linear::OvaLabels labels{as_labels(given.n_rows(), indptr, row_ids),
-                                                       optional_span(positive_weights)};
+                                                       optional_span(positive_weights), optional_span(row_weights)};
                         if (own_indptr)
                             start.own_weights = {labels.positives.n_rows, given.n_features(), as_span(*own_indptr),
                                                  optional_span(own_feature_ids), optional_span(own_weights)};
@@ -168,14 +169,16 @@ void bind_training(nb::module_& m) {
             }
             return as_dict(std::move(result));
         },
-        nb::arg("rows"), nb::arg("indptr"), nb::arg("row_ids"), nb::arg("positive_weights").none(), nb::arg("mean"),
-        nb::arg("mean_margins"), nb::arg("background").none(), nb::arg("config"), nb::arg("start"),
-        nb::arg("positive_margin"), nb::arg("negative_margin"), nb::arg("bias_weight"), nb::arg("shared").none(),
-        nb::arg("shared_margins").none(), nb::arg("own_indptr").none(), nb::arg("own_feature_ids").none(),
-        nb::arg("own_weights").none(), nb::arg("own_biases").none(), nb::arg("parents").none(), nb::arg("control"),
+        nb::arg("rows"), nb::arg("indptr"), nb::arg("row_ids"), nb::arg("positive_weights").none(),
+        nb::arg("row_weights").none(), nb::arg("mean"), nb::arg("mean_margins"), nb::arg("background").none(),
+        nb::arg("config"), nb::arg("start"), nb::arg("positive_margin"), nb::arg("negative_margin"),
+        nb::arg("bias_weight"), nb::arg("shared").none(), nb::arg("shared_margins").none(),
+        nb::arg("own_indptr").none(), nb::arg("own_feature_ids").none(), nb::arg("own_weights").none(),
+        nb::arg("own_biases").none(), nb::arg("parents").none(), nb::arg("control"),
         nb::sig("def train_ova(rows: LinearRows, indptr: NDArray[numpy.int64], row_ids: NDArray[numpy.int32], "
-                "positive_weights: NDArray[numpy.float32] | None, mean: NDArray[numpy.float32], "
-                "mean_margins: NDArray[numpy.float32], background: NDArray[numpy.float64] | None, config: OvaConfig, "
+                "positive_weights: NDArray[numpy.float32] | None, row_weights: NDArray[numpy.float32] | None, "
+                "mean: NDArray[numpy.float32], mean_margins: NDArray[numpy.float32], background: "
+                "NDArray[numpy.float64] | None, config: OvaConfig, "
                 "start: str, positive_margin: float, "
                 "negative_margin: float, bias_weight: float, shared: NDArray[numpy.float32] | None, "
                 "shared_margins: NDArray[numpy.float32] | None, own_indptr: NDArray[numpy.int64] | None, "

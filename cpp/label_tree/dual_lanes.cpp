@@ -89,7 +89,8 @@ template <class LossKind>
 float DualLanes::visit(const NodeRows& rows, std::int64_t row, std::uint32_t positives) {
     const Lanes plus = Lanes{} + 1.0F;
     const Lanes sign = choose(positives, plus, -plus);
-    const Lanes cost = choose(positives, positive_costs_, Lanes{} + config_.cost);
+    Lanes cost = choose(positives, positive_costs_, Lanes{} + config_.cost);
+    if (!rows.weights.empty()) cost *= rows.weights[row];
     Lanes violation;
     const Lanes alpha = alphas_[row];
     const Lanes next = LossKind::step(sign * margins(rows, row), alpha, cost,

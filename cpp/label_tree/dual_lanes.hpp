@@ -22,7 +22,7 @@ struct SolverConfig {
     float bias{};  // value of the constant feature
 };
 
-// Minimises ½‖w‖² + Σ C·loss(y·w·x) for up to sixteen siblings at once, by dual coordinate descent (Hsieh et al. 2008;
+// Minimises ½‖w‖² + Σ C·loss(y·w·x), each loss times the weight of its row, for up to sixteen siblings at once, by dual coordinate descent (Hsieh et al. 2008;
 // Yu, Huang and Lin 2011): one walk over a row gives the margins of all lanes, a second one their updates.
 class DualLanes {
 public:

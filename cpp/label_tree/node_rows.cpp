@@ -6,8 +6,14 @@
 
 namespace longtail::label_tree {
 
-RowCollector::RowCollector(const CsrView& x, const LabelsView& rows_of_labels, const ShapeView& shape)
-    : x_(x), rows_of_labels_(rows_of_labels), shape_(shape), local_rows_(x.n_rows, -1), local_features_(x.n_cols, -1) {}
+RowCollector::RowCollector(const CsrView& x, const LabelsView& rows_of_labels, const ShapeView& shape,
+                           std::span<const float> row_weights)
+    : x_(x),
+      rows_of_labels_(rows_of_labels),
+      shape_(shape),
+      row_weights_(row_weights),
+      local_rows_(x.n_rows, -1),
+      local_features_(x.n_cols, -1) {}
 
 void RowCollector::add_row(std::int32_t row) {
     if (local_rows_[row] >= 0) return;
@@ -55,6 +61,7 @@ void RowCollector::copy_rows(NodeRows& out) {
     out.indices.clear();
     out.values.clear();
     out.squares.clear();
+    out.weights.clear();
     out.features.clear();
     for (const std::int32_t row : row_ids_) {
         const auto features = x_.row_indices(row);
@@ -72,6 +79,7 @@ void RowCollector::copy_rows(NodeRows& out) {
         }
         out.indptr.push_back(static_cast<std::int64_t>(out.indices.size()));
         out.squares.push_back(square);
+        if (!row_weights_.empty()) out.weights.push_back(row_weights_[row]);
     }
     for (const std::int32_t feature : out.features) local_features_[feature] = -1;
 }

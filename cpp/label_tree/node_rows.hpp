@@ -17,6 +17,7 @@ struct NodeRows {
     std::vector<std::int32_t> indices;
     std::vector<float> values;
     std::vector<float> squares;          // ‖x‖² of each row
+    std::vector<float> weights;          // of each row; empty means 1
     std::vector<std::int32_t> features;  // feature of each local id
     std::vector<std::uint16_t> members;  // [group][row]
     std::int64_t n_groups = 0;
@@ -30,7 +31,8 @@ struct NodeRows {
 // Collects the rows of nodes; one per thread. A node costs the labels below it, their rows and the rows' non-zeros.
 class RowCollector {
 public:
-    RowCollector(const CsrView& x, const LabelsView& rows_of_labels, const ShapeView& shape);
+    RowCollector(const CsrView& x, const LabelsView& rows_of_labels, const ShapeView& shape,
+                 std::span<const float> row_weights = {});
 
     // The rows of all labels below the node, and `extra` ones.
     void collect(std::int64_t node, std::span<const std::int32_t> extra, Random& random, NodeRows& out);
@@ -43,6 +45,7 @@ private:
     const CsrView& x_;
     const LabelsView& rows_of_labels_;
     const ShapeView& shape_;
+    std::span<const float> row_weights_;
     std::vector<std::int32_t> local_rows_;  // -1 between calls, like the features
     std::vector<std::int32_t> local_features_;
     std::vector<std::int32_t> row_ids_;

@@ -25,7 +25,7 @@ public:
         : data_(data),
           shape_(shape),
           config_(config),
-          collector_(data.x, data.rows_of_labels, shape),
+          collector_(data.x, data.rows_of_labels, shape, data.row_weights),
           solver_(config_.solver) {}
 
     EdgeWeights train(std::int64_t node, std::span<const std::int32_t> extra, std::uint64_t seed, Control& control) {

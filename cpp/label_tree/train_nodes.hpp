@@ -19,6 +19,7 @@ struct TrainData {
     CsrView x;
     LabelsView rows_of_labels;                // row ids of each label
     std::span<const float> positive_weights;  // of each label; empty means 1
+    std::span<const float> row_weights;       // of each row, above 0; empty means 1
     LabelsView extra_rows;                    // more rows for each of the nodes that are trained; may be empty
 };
 

@@ -96,8 +96,12 @@ bool NewtonTrainer<Rows, LossFunction>::begin(Lane& lane, int at, std::int64_t l
     lane.is_fresh = true;
     const float scale = static_cast<float>(lane.start.positives_scale);
     if (scale != 0.0F) {
-        for (const std::int32_t row : positives) rows_.add_to(row, scale, column_.data());
-        column_.back() = scale * config_.bias * static_cast<float>(positives.size());
+        double total = 0.0;
+        for (const std::int32_t row : positives) {
+            rows_.add_to(row, scale * static_cast<float>(labels_.row_weight(row)), column_.data());
+            total += labels_.row_weight(row);
+        }
+        column_.back() = scale * config_.bias * static_cast<float>(total);
     }
     const float shared_scale = static_cast<float>(lane.start.shared_scale);
     if (shared_scale != 0.0F) add_scaled(column_.data(), starter_.shared().data(), shared_scale, width_);
@@ -137,6 +141,7 @@ auto NewtonTrainer<Rows, LossFunction>::row_signs(std::int64_t row, std::size_t&
         out.signs[at] = 1.0F;
         out.costs[at] = positive_costs_[at];
     }
+    if (!labels_.row_weights.empty()) out.costs *= labels_.row_weights[row];
     return out;
 }
 

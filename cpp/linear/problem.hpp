@@ -4,7 +4,8 @@
 //
 // For label l with rows x_i (the constant bias feature appended) and signs y_i, minimise over w (msi-dismec, eq. 3)
 //     L(w) = ½‖w‖² + Σ_i c_i φ(y_i w·x_i),   φ(m) = max(0, 1 - m)²  or  log(1 + exp(-m)),
-// with c_i = C for negatives and C times the label's weight for positives. A label is finished when
+// with c_i = C for negatives and C times the label's weight for positives, times the weight of the row if rows have
+// weights: n, |P| and x̄ are then sums and means over weights. A label is finished when
 //     ‖∇L(w)‖ ≤ ε₀ · max(1, min(|P|, |N|)) / n · ‖∇L(0)‖                                      (eq. 12 and 13).
 
 #include <cstdint>
@@ -61,6 +62,9 @@ struct OvaStart {
 struct OvaLabels {
     LabelsView positives;                     // label-major: the row ids of each label of the range
     std::span<const float> positive_weights;  // factor on C for the positives of each label; empty means 1
+    std::span<const float> row_weights = {};  // factor on C for each row, above 0; empty means 1
+
+    double row_weight(std::int64_t row) const { return row_weights.empty() ? 1.0 : row_weights[row]; }
 };
 
 // One entry per label, in the order of the range.

@@ -13,7 +13,7 @@ namespace longtail::linear {
 
 // w₀ = positives_scale · Σ_{i∈P} x_i + shared_scale · shared + own weights + bias (on the bias feature's weight).
 struct LabelStart {
-    double positives_scale = 0.0;
+    double positives_scale = 0.0;  // of Σ_P x_i, each row times its weight
     double shared_scale = 0.0;
     double bias_weight = 0.0;
     double positive_cost = 1.0;  // c of the positives
@@ -45,22 +45,26 @@ public:
         : rows_(rows), labels_(labels), moments_(moments), start_(start), config_(config) {
         for (const float value : moments.mean) mean_square_ += static_cast<double>(value) * value;
         positives_.assign(static_cast<std::size_t>(rows.n_features()), 0.0F);
+        for (const float weight : labels.row_weights) total_weight_ += weight;
+        if (labels.row_weights.empty()) total_weight_ = static_cast<double>(rows.n_rows());
     }
 
     LabelStart prepare(std::int64_t label) {
         const auto row_ids = labels_.positives.row_labels(label);
-        const double n = static_cast<double>(rows_.n_rows());
-        const double n_positives = static_cast<double>(row_ids.size());
+        const double n = total_weight_;
+        double n_positives = 0.0;
+        for (const std::int32_t row : row_ids) n_positives += labels_.row_weight(row);
         LabelStart out;
         out.positive_cost = config_.cost * (labels_.positive_weights.empty() ? 1.0 : labels_.positive_weights[label]);
 
         // ‖Σ_P x‖² and Σ_P x·x̄, from which ∇L(0) = slope·(Σ_N C x - Σ_P c x) has its norm.
         double square = static_cast<double>(config_.bias) * config_.bias * n_positives * n_positives;
         double along_mean = 0.0;
-        for (const std::int32_t row : row_ids) rows_.add_to(row, 1.0F, positives_.data());
+        for (const std::int32_t row : row_ids)
+            rows_.add_to(row, static_cast<float>(labels_.row_weight(row)), positives_.data());
         for (const std::int32_t row : row_ids) {
-            square += rows_.dot(row, positives_.data());
-            along_mean += moments_.mean_margins[row];
+            square += labels_.row_weight(row) * rows_.dot(row, positives_.data());
+            along_mean += labels_.row_weight(row) * moments_.mean_margins[row];
         }
         for (const std::int32_t row : row_ids)
             rows_.for_each(row, [&](std::int32_t feature, float) { positives_[feature] = 0.0F; });
@@ -104,6 +108,7 @@ private:
     const OvaStart& start_;
     const OvaConfig& config_;
     double mean_square_ = 0.0;
+    double total_weight_ = 0.0;
     AlignedVector<float> positives_;  // zero between calls
 };
 

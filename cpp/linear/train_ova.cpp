@@ -27,10 +27,12 @@ void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& m
         NewtonTrainer<Rows, Logistic>(rows, labels, moments, start, config, sink, control).train(label_ids);
         return;
     }
+    // The other two solvers use that all negatives of a label have one cost.
+    const bool is_weighted = !labels.row_weights.empty();
     if constexpr (Rows::kSparse)
-        if (start.kind != StartKind::zero && PostingsTrainer::suits(rows, config))
+        if (!is_weighted && start.kind != StartKind::zero && PostingsTrainer::suits(rows, config))
             label_ids = PostingsTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
-    if (config.working_sets && start.kind != StartKind::zero && !label_ids.empty())
+    if (!is_weighted && config.working_sets && start.kind != StartKind::zero && !label_ids.empty())
         label_ids = WorkingSetTrainer<Rows>(rows, labels, moments, start, config, sink, control).train(label_ids);
     if (!label_ids.empty())
         NewtonTrainer<Rows, SquaredHinge>(rows, labels, moments, start, config, sink, control).train(label_ids);

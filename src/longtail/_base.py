@@ -26,6 +26,7 @@ from longtail._matrices import (
     canonical_csr,
     check_magnitude,
     checked_labels,
+    checked_weights,
     with_unit_rows,
     without_stored_zeros,
 )
@@ -411,12 +412,19 @@ class XMCClassifier(Estimator):
         executor: str | Executor | None,
         checkpoint: str | os.PathLike[str] | None,
         progress: Progress,
+        sample_weight: Any = None,
         **options: Any,
     ) -> Self:
         owner = type(self).__name__
         _rules.check_params(owner, self.get_params(deep=False), self._rules)
         X, feature_names = self._training_rows(X)
         labels = checked_labels(owner, y, X.shape[0])
+        if sample_weight is not None:
+            weights = checked_weights(owner, sample_weight, X.shape[0])
+            if not weights.all():
+                kept = np.flatnonzero(weights)
+                X, weights, labels = _native(X[kept]), weights[kept], labels.at(kept)
+            options["row_weights"] = weights
         if labels.Y.nnz == 0:
             raise ValueError(
                 f"{owner}: y must have a label in at least one row, got none in {counted(X.shape[0], 'row')}"
@@ -466,6 +474,8 @@ class XMCClassifier(Estimator):
         n_held_out = max(1, round(_HELD_OUT * n_rows))
         inside, outside = np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
         part = type(self)(**self.get_params(deep=False))
+        if (weights := how.pop("row_weights", None)) is not None:
+            how["sample_weight"] = weights[inside]
         part._fit_whole(X[inside], Y[inside], calibrate=False, progress=None, **how)
         return cast(Calibration, part.calibrate(X[outside], Y[outside]).calibration_)
 

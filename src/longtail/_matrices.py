@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -28,6 +28,10 @@ class Labels:
     kind: YKind
     dtype: np.dtype[Any]
     classes: NDArray[Any] | None = None
+
+    def at(self, rows: NDArray[np.int64]) -> Labels:
+        """Return the labels of some of the rows."""
+        return replace(self, Y=canonical_csr(self.Y[rows]))
 
 
 def canonical_csr(X: Any) -> sp.csr_array:
@@ -93,6 +97,22 @@ def native_rows(X: Matrix) -> _core.Rows:
         return _core.Rows(X)
     indptr, indices = X.indptr.astype(np.int64, copy=False), X.indices.astype(np.int32, copy=False)
     return _core.Rows(X.shape[1], indptr, indices, X.data)
+
+
+def checked_weights(owner: str, sample_weight: Any, n_rows: int) -> NDArray[np.float32]:
+    """Check weights of rows; one above 0 is needed."""
+    weights = np.asarray(sample_weight)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, weights)
+    if weights.shape != (n_rows,):
+        raise ValueError(f"{owner}: sample_weight.shape must be ({n_rows},), one per row, got {weights.shape}")
+    try:
+        found = weights.astype(np.float32)
+    except (TypeError, ValueError):
+        raise TypeError(f"{owner}: sample_weight must hold numbers, got dtype {weights.dtype}") from None
+    if not np.isfinite(found).all() or (found < 0).any() or not (found > 0).any():
+        raise ValueError(f"{owner}: sample_weight must be finite numbers >= 0, and not all zero")
+    return found
 
 
 def with_unit_rows(X: Matrix) -> Matrix:

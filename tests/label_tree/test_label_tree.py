@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -248,3 +249,11 @@ def test_an_estimate_is_of_the_right_size() -> None:
 
 def test_beams_of_exact_leaves_grow_with_the_tree_up_to_a_limit() -> None:
     assert [wide_beam(n_leaves) for n_leaves in (1, 40, 200, 400, 10_000)] == [10, 10, 50, 100, 100]
+
+
+def test_a_model_that_has_predicted_can_be_sent_to_other_processes() -> None:
+    X = sp.csr_array(np.repeat(np.eye(4, dtype=np.float32), 5, axis=0))
+    model = lt.LabelTree(n_jobs=1).fit(X, X)
+    expected = model.predict_top_k(X, 2)
+    found = pickle.loads(pickle.dumps(model)).predict_top_k(X, 2)
+    np.testing.assert_array_equal(found.label_ids, expected.label_ids)

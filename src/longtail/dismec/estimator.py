@@ -147,6 +147,7 @@ class DiSMEC(XMCClassifier):
         self,
         X: Any,
         y: Any,
+        sample_weight: Any = None,
         *,
         warm_start_from: DiSMEC | None = None,
         calibrate: bool = False,
@@ -158,6 +159,9 @@ class DiSMEC(XMCClassifier):
 
         Parameters
         ----------
+        sample_weight : array (n_rows,), optional
+            How much each row counts: its loss is multiplied by this. Rows with weight 0 are left out. Trained
+            like ``solver="newton"``, which takes longer.
         warm_start_from : fitted DiSMEC, optional
             Labels whose rows and parameters are those of that model are copied from it, byte for byte; the others
             begin with its weights (new labels with `start`). Labels are matched by id.
@@ -169,11 +173,20 @@ class DiSMEC(XMCClassifier):
             executor=executor,
             checkpoint=checkpoint,
             progress=progress,
+            sample_weight=sample_weight,
             earlier=None if warm_start_from is None else _Earlier(warm_start_from),
         )
 
-    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, *, earlier: _Earlier | None = None) -> OneVsAll:  # type: ignore[override]
-        prints = self._label_prints(X, Y)
+    def _fit(  # type: ignore[override]
+        self,
+        X: Matrix,
+        Y: sp.csr_array,
+        run: Run,
+        *,
+        earlier: _Earlier | None = None,
+        row_weights: NDArray[np.float32] | None = None,
+    ) -> OneVsAll:
+        prints = self._label_prints(X, Y, row_weights)
         kept = np.zeros(Y.shape[1], dtype=bool)
         if earlier is not None:
             n_features = len(earlier.state.index.indptr) - 1
@@ -183,7 +196,7 @@ class DiSMEC(XMCClassifier):
                 )
             if earlier.state.index.is_int8 == (self.weight_type == "int8"):
                 kept = label_prints.unchanged(prints, earlier.state.label_prints)
-        trained = self._train(X, Y, run, np.flatnonzero(~kept), earlier)
+        trained = self._train(X, Y, run, np.flatnonzero(~kept), earlier, row_weights)
         index = trained.index
         if earlier is not None and kept.any():
             index = label_prints.keep_columns(index, earlier.state.index, kept)
@@ -369,7 +382,13 @@ class DiSMEC(XMCClassifier):
     # ---- inner parts ------------------------------------------------------------------------------------------
 
     def _train(
-        self, X: Matrix, Y: sp.csr_array, run: Run, label_ids: NDArray[Any], earlier: _Earlier | None
+        self,
+        X: Matrix,
+        Y: sp.csr_array,
+        run: Run,
+        label_ids: NDArray[Any],
+        earlier: _Earlier | None,
+        row_weights: NDArray[np.float32] | None = None,
     ) -> OneVsAll:
         """Train the given columns of Y; the others come out empty."""
         n_labels = Y.shape[1]
@@ -379,7 +398,7 @@ class DiSMEC(XMCClassifier):
         shard_labels: list[NDArray[np.int64]] = []
         if len(label_ids):
             Y_trained = Y if len(label_ids) == n_labels else Y[:, label_ids]
-            arrays, params, order = self._plan_parts(X, Y_trained, run.control)
+            arrays, params, order = self._plan_parts(X, Y_trained, run.control, row_weights)
             if earlier is not None:
                 arrays |= label_prints.own_starts(earlier.state.index, earlier.n_labels, label_ids)
             shards = run.map(training.make_plan(arrays, params, len(label_ids), run.control))
@@ -399,12 +418,12 @@ class DiSMEC(XMCClassifier):
         return OneVsAll(index, np.zeros(n_labels, dtype=np.int64), n_unconverged, statistics)
 
     def _plan_parts(
-        self, X: Matrix, Y: sp.csr_array, control: _core.Control
+        self, X: Matrix, Y: sp.csr_array, control: _core.Control, row_weights: NDArray[np.float32] | None = None
     ) -> tuple[dict[str, NDArray[Any]], dict[str, Any], NDArray[Any]]:
         """Prepare the arrays and parameters of a plan, and the order in which its tasks take the labels."""
         columns = training.label_columns(Y)
         bias = float(self.bias)
-        arrays = training.training_arrays(X, columns, bias)
+        arrays = training.training_arrays(X, columns, bias, row_weights)
         start = self._chosen_start(X, columns[0])
         margin = self.negative_margin if self.negative_margin is not None else _START_MARGINS[self.loss]
         params: dict[str, Any] = {
@@ -452,13 +471,16 @@ class DiSMEC(XMCClassifier):
         mean_share = indptr[-1] / n_trained / X.shape[0]
         return "zero" if isinstance(X, np.ndarray) and mean_share > 0.01 else "msi"
 
-    def _label_prints(self, X: Matrix, Y: sp.csr_array) -> NDArray[np.int64]:
+    def _label_prints(
+        self, X: Matrix, Y: sp.csr_array, row_weights: NDArray[np.float32] | None = None
+    ) -> NDArray[np.int64]:
         shaping = ("loss", "cost", "tolerance", "bias", "regularize_bias", "prune_below", "positive_weights")
         names: Sequence[str] = (*shaping, "propensity_a", "propensity_b", "weight_type")
         if self.positive_weights == "class-balanced":
             names = (*names, "balance_beta")
         params = {name: getattr(self, name) for name in names}
-        return label_prints.label_prints(training.matrix_arrays(X), X.shape, training.label_columns(Y), params)
+        arrays = training.matrix_arrays(X) | ({} if row_weights is None else {"row_weights": row_weights})
+        return label_prints.label_prints(arrays, X.shape, training.label_columns(Y), params)
 
 
 class _Earlier:

@@ -44,12 +44,19 @@ def matrix_arrays(X: Matrix) -> dict[str, NDArray[Any]]:
     return {"x_indptr": X.indptr, "x_indices": X.indices, "x_values": X.data}
 
 
-def training_arrays(X: Matrix, columns: Columns, bias: float) -> dict[str, NDArray[Any]]:
+def training_arrays(
+    X: Matrix, columns: Columns, bias: float, row_weights: NDArray[np.float32] | None = None
+) -> dict[str, NDArray[Any]]:
     """Collect what every task of a plan shares: X, the labels' rows, the mean row and every row's product with it."""
     arrays = matrix_arrays(X)
     rows = linear_rows(arrays, X.shape[1])
     arrays["y_indptr"], arrays["y_row_ids"] = columns
-    arrays["mean"] = _core.mean_row(rows, bias)
+    if row_weights is None:
+        arrays["mean"] = _core.mean_row(rows, bias)
+    else:
+        weights = row_weights.astype(np.float64)
+        arrays["row_weights"] = row_weights
+        arrays["mean"] = np.append(X.T @ weights / weights.sum(), bias).astype(np.float32)
     arrays["mean_margins"] = _core.row_margins(rows, arrays["mean"], bias)
     return arrays
 
@@ -77,7 +84,7 @@ def all_negative_weights(arrays: Arrays, params: Params, control: _core.Control,
 
 def with_background(arrays: Arrays, params: Params, control: _core.Control) -> Arrays:
     """Add what all labels of a set of short rows have in common; other rows have no such thing."""
-    if params["start"] == "zero":
+    if params["start"] == "zero" or "row_weights" in arrays:
         return arrays
     rows = linear_rows(arrays, int(_number(params, "n_features")))
     background = _core.ova_background(rows, arrays["mean"], _config(params), control)
@@ -144,6 +151,7 @@ def _train(arrays: Arrays, params: Params, columns: Columns, own: Arrays, contro
         linear_rows(arrays, int(_number(params, "n_features"))),
         *columns,
         own.get("positive_weights"),
+        arrays.get("row_weights"),
         arrays["mean"],
         arrays["mean_margins"],
         arrays.get("background"),

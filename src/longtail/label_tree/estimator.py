@@ -170,6 +170,7 @@ class LabelTree(XMCClassifier):
         self,
         X: Any,
         y: Any,
+        sample_weight: Any = None,
         *,
         label_vectors: Any = None,
         hierarchy: ArrayLike | None = None,
@@ -182,6 +183,8 @@ class LabelTree(XMCClassifier):
 
         Parameters
         ----------
+        sample_weight : array (n_rows,), optional
+            How much each row counts: its loss is multiplied by this. Rows with weight 0 are left out.
         label_vectors : CSR matrix or array (n_labels, any width), optional
             Cluster labels by these vectors, for example embeddings of their names, not by their rows.
         hierarchy : int array (n_labels + n_groups,), optional
@@ -195,6 +198,7 @@ class LabelTree(XMCClassifier):
             executor=executor,
             checkpoint=checkpoint,
             progress=progress,
+            sample_weight=sample_weight,
             given_vectors=label_vectors,
             hierarchy=hierarchy,
         )
@@ -291,6 +295,7 @@ class LabelTree(XMCClassifier):
         *,
         given_vectors: Any = None,
         hierarchy: ArrayLike | None = None,
+        row_weights: NDArray[np.float32] | None = None,
         **_options: Any,
     ) -> LabelForest:
         X = _sparse(X)
@@ -298,12 +303,14 @@ class LabelTree(XMCClassifier):
         arrays: dict[str, NDArray[Any]] = {**training.row_arrays(X), "y_indptr": columns[0], "y_row_ids": columns[1]}
         if (weights := self._positive_weights(np.diff(columns[0]), X.shape[0])) is not None:
             arrays["positive_weights"] = weights
+        if row_weights is not None:
+            arrays["row_weights"] = row_weights
         params = self._training_params(X.shape[1])
         everything = StepPlan(
             owner="LabelTree", unit="stages", arrays=arrays, params=params | self._shape_params(0), n_steps=3
         )
         with run.hold(everything.fingerprint):  # each stage works in a directory of its own
-            shape = self._shape(X, Y, columns, run, given_vectors, hierarchy)
+            shape = self._shape(X, Y, columns, run, given_vectors, hierarchy, row_weights)
             return self._train(X, arrays, shape, params, run)
 
     def _train(
@@ -329,6 +336,7 @@ class LabelTree(XMCClassifier):
         run: Run,
         given_vectors: Any,
         hierarchy: ArrayLike | None,
+        row_weights: NDArray[np.float32] | None,
     ) -> Shape:
         counts = np.diff(columns[0])
         if hierarchy is not None:
@@ -340,15 +348,22 @@ class LabelTree(XMCClassifier):
         if given_vectors is not None:
             vectors = shapes.checked_vectors("LabelTree", given_vectors, counts)
         else:
-            vectors = self._mean_vectors(X, Y, columns, run)
+            vectors = self._mean_vectors(X, Y, columns, run, row_weights)
         plan = shapes.shape_plan("LabelTree", vectors, self._shape_params(vectors.shape[1]), int(self.n_trees))
         return shapes.join_shapes(run.map(plan, within="shapes"))
 
-    def _mean_vectors(self, X: sp.csr_array, Y: sp.csr_array, columns: training.Columns, run: Run) -> sp.csr_array:
-        row_weights = None
+    def _mean_vectors(
+        self,
+        X: sp.csr_array,
+        Y: sp.csr_array,
+        columns: training.Columns,
+        run: Run,
+        row_weights: NDArray[np.float32] | None,
+    ) -> sp.csr_array:
         if self.label_vectors == "propensity":
             inverse = self._inverse_propensities(np.diff(columns[0]), X.shape[0])
-            row_weights = np.asarray(Y @ inverse / np.maximum(np.diff(Y.indptr), 1), dtype=np.float32)
+            rarity = np.asarray(Y @ inverse / np.maximum(np.diff(Y.indptr), 1), dtype=np.float32)
+            row_weights = rarity if row_weights is None else rarity * row_weights
         indptr, indices, values = _core.label_vectors(native_rows(X), *columns, row_weights, run.n_jobs, run.control)
         vectors = csr_from_parts(values, indices, indptr, (Y.shape[1], X.shape[1]))
         return shapes.keep_used(vectors, np.diff(columns[0]) > 0)

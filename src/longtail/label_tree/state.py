@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
 from typing import Annotated
@@ -87,6 +87,10 @@ class LabelForest(State):
         inner = np.flatnonzero(self.child_ids >= 0)
         above[self.child_ids[inner]] = inner
         return above
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave out what is derived: native objects cannot be pickled."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def keep_labels(self, new_ids: NDArray[np.int32]) -> LabelForest:
         from longtail.label_tree.shrinking import without_labels

@@ -78,6 +78,7 @@ def train_block(arrays: Arrays, params: Params, task_id: int, control: _core.Con
         arrays["y_indptr"],
         arrays["y_row_ids"],
         arrays.get("positive_weights"),
+        arrays.get("row_weights"),
         arrays["child_indptr"],
         arrays["child_ids"],
         arrays["node_ids"][first:last],
