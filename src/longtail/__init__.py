@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from longtail.saving import DamagedFileError, describe, load, save
     from longtail.scorers import scorers
     from longtail.tagging import Explanation, Learnt, Tag, Tagger, TextVectorizer
-    from longtail.tuning import tune
+    from longtail.tuning import autotune, tune
     from longtail.vocabulary import Concept, Vocabulary, read_vocabulary
 
 # Public names are imported when first used, so that `longtail --help` does not pay for scikit-learn.
@@ -59,6 +59,7 @@ _HOMES = {
     "TaskLost": "longtail.execution",
     "TextVectorizer": "longtail.tagging",
     "TopK": "longtail._topk",
+    "autotune": "longtail.tuning",
     "datasets": "",
     "decisions": "",
     "describe": "longtail.saving",
@@ -108,6 +109,7 @@ __all__ = [
     "TopK",
     "Vocabulary",
     "__version__",
+    "autotune",
     "datasets",
     "decisions",
     "describe",

@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import click
 
+from longtail._words import counted
 from longtail.cli import options
+from longtail.cli.completing import complete_estimators
 
 if TYPE_CHECKING:
+    from longtail._base import XMCClassifier
     from longtail.tuning import Range, Tuning
 
 
 @click.command()
 @options.data_argument
-@click.option("-e", "--estimator", default=None, help="Name of the estimator, e.g. FastXML.")
+@click.option(
+    "-e", "--estimator", default=None, shell_complete=complete_estimators, help="Name of the estimator, e.g. FastXML."
+)
 @click.option("-p", "--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter that stays as given.")
 @click.option(
     "-r",
@@ -27,7 +32,12 @@ if TYPE_CHECKING:
     metavar="NAME=LOW:HIGH",
     help="Where to look, e.g. cost=0.1:10:log or n_trees=10,50,100; default: the estimator's own ranges.",
 )
-@click.option("--n-trials", type=click.IntRange(1), default=30, show_default=True, help="The first one is as given.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0, min_open=True),
+    help="Search for this long, text parameters too; bad trials are stopped early. Not with --n-trials and --log.",
+)
+@click.option("--n-trials", type=click.IntRange(1), default=None, help="The first one is as given; default: 30.")
 @click.option("--measure", default="P@5", show_default=True, help="Metric to maximise; PSP@5 favours the tail.")
 @click.option("--search", type=click.Choice(["tpe", "random"]), default="tpe", show_default=True)
 @click.option("--validation-share", type=float, default=0.2, show_default=True, help="Share of the rows held out.")
@@ -42,7 +52,8 @@ def tune(
     estimator: str | None,
     params: tuple[str, ...],
     ranges: tuple[str, ...],
-    n_trials: int,
+    minutes: float | None,
+    n_trials: int | None,
     measure: str,
     search: str,
     validation_share: float,
@@ -56,6 +67,8 @@ def tune(
     """Search for good parameters on a held-out part of DATA.
 
     Prints the best parameters and the command that trains with them. With --log, a stopped search goes on where it was.
+    With --minutes, many settings are tried on a few rows and only the best of them on all; the winner is compared with
+    the defaults on rows of its own, and the defaults are kept if it is not better.
 
     \b
     Example, "FastXML-T" of the FastXML paper (table 2):
@@ -65,7 +78,16 @@ def tune(
     from longtail import datasets
     from longtail.saving import make_estimator
 
-    model = make_estimator(estimator, {"n_jobs": n_jobs} | options.parse_params(params))
+    fixed = options.parse_params(params)
+    model = make_estimator(estimator, {"n_jobs": n_jobs} | fixed)
+    if minutes is not None:
+        for option, given in (("--n-trials", n_trials), ("--log", log), ("--timeout-seconds", timeout_seconds)):
+            if given is not None:
+                raise click.UsageError(f"{option} does not go with --minutes")
+        settings = {"measure": measure, "validation_share": validation_share, "random_state": random_state}
+        budget = _Budget(data, minutes, parse_ranges(ranges) if ranges else None, settings)
+        _tune_within(budget, model, fixed, reading, as_json=as_json)
+        return
     if options.is_text(data, reading):
         from longtail.tagging.label_names import encode_labels
 
@@ -78,7 +100,7 @@ def tune(
         X,
         Y,
         ranges=parse_ranges(ranges) if ranges else None,
-        n_trials=n_trials,
+        n_trials=30 if n_trials is None else n_trials,
         measure=measure,
         search=cast(Literal["tpe", "random"], search),
         validation_share=validation_share,
@@ -98,6 +120,57 @@ def tune(
     words = ["longtail", "train", str(data), "-o", "MODEL", "-e", type(model).__name__]
     for name, value in (options.parse_params(params) | found.best_params).items():
         words += ["-p", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    click.echo(shlex.join(words), err=True)
+
+
+class _Budget(NamedTuple):
+    data: Path
+    minutes: float
+    ranges: dict[str, Range] | None
+    settings: dict[str, Any]
+
+
+def _tune_within(
+    budget: _Budget, model: XMCClassifier, fixed: dict[str, Any], reading: dict[str, Any], *, as_json: bool
+) -> None:
+    """Search for some minutes; texts get a Tagger, whose text parameters are searched too."""
+    import longtail
+    from longtail import datasets
+
+    tuned: Any = model
+    if options.is_text(budget.data, reading):
+        inputs, labels = options.read_texts(budget.data, reading)
+        tuned = longtail.Tagger(model)
+    else:
+        inputs, labels = datasets.read(budget.data)
+    found = longtail.autotune(
+        tuned, inputs, labels, minutes=budget.minutes, ranges=budget.ranges, progress="bar", **budget.settings
+    )
+    if as_json:
+        names = ("best_params", "measure", "best_score", "default_score", "is_better")
+        result = {name: getattr(found, name) for name in names}
+        click.echo(json.dumps(result | {"n_trials": len(found.trials)}))
+        return
+    for name, value in found.best_params.items():
+        click.echo(f"{name} = {json.dumps(value)}")
+    n_trials = counted(len(found.trials), "trial")
+    if not found.is_better:
+        click.echo(
+            f"{n_trials}: nothing beat the parameters as given "
+            f"({found.measure} {found.default_score:.2f} on held-out rows)",
+            err=True,
+        )
+        return
+    click.echo(
+        f"{n_trials}: {found.measure} {found.best_score:.2f} on held-out rows, "
+        f"{found.default_score:.2f} with the parameters as given",
+        err=True,
+    )
+    words = ["longtail", "train", str(budget.data), "-o", "MODEL", "-e", type(model).__name__]
+    for name, value in (fixed | found.best_params).items():
+        part, _, own = name.rpartition("__")
+        shown = value if isinstance(value, str) else json.dumps(value)
+        words += ["-t" if part == "vectorizer" else "-p", f"{own}={shown}"]
     click.echo(shlex.join(words), err=True)
 
 

@@ -1,7 +1,8 @@
 """Search for good parameters on held-out rows."""
 
 from longtail._ranges import Between, OneOf, Range
+from longtail.tuning.budget import Autotuning, autotune
 from longtail.tuning.log import Trial
 from longtail.tuning.trials import Tuning, tune
 
-__all__ = ["Between", "OneOf", "Range", "Trial", "Tuning", "tune"]
+__all__ = ["Autotuning", "Between", "OneOf", "Range", "Trial", "Tuning", "autotune", "tune"]

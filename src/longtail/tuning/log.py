@@ -17,6 +17,9 @@ class Trial:
     score: float | None
     seconds: float
     error: str | None = None
+    # Of a search under a time budget: the training rows, and the score of rows that took no part in the choice.
+    n_rows: int | None = None
+    confirmed: float | None = None
 
 
 class Log:

@@ -114,7 +114,7 @@ def tune(
         "random_state": random_state,
     }
     check_params("tune", given, _RULES)
-    _check_measure(measure)
+    check_measure(measure)
     where = _checked_ranges(estimator, ranges)
     matrix, _ = estimator._training_rows(X)
     Y = checked_labels(owner, y, matrix.shape[0]).Y
@@ -170,7 +170,7 @@ class _Parts:
     Y_held_out: sp.csr_array
 
 
-def _check_measure(measure: str) -> None:
+def check_measure(measure: str) -> None:
     """Refuse an unknown measure before the first training, not after it."""
     one = TopK(np.zeros((1, 5), np.int32) - 1, np.zeros((1, 5), np.float32))
     known = list(metrics.evaluate(one, sp.csr_array(np.ones((1, 1), np.float32)), propensity=np.ones(1)))
