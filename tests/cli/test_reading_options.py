@@ -12,6 +12,7 @@ import pytest
 from sklearn.preprocessing import MultiLabelBinarizer
 
 import longtail as lt
+from tests.cli.test_commands import longtail
 
 ROWS = [("1", "red apple", "fruit|red"), ("2", "green pear", "fruit|green"), ("3", "red car", "car|red")] * 8
 
@@ -72,3 +73,28 @@ def test_a_tagger_takes_tables_matrices_and_single_names() -> None:
         assert found.label_counts_.tolist() == expected.label_counts_.tolist()
     single = lt.Tagger(lt.Popularity(), lt.TextVectorizer(min_df=1)).fit(texts, [row[0] for row in names])
     assert single.label_names_ == ["car", "fruit"]
+
+
+def test_a_model_keeps_the_columns_of_its_texts_and_their_weights(tmp_path: Path) -> None:
+    rows = "".join(f"{'chess' if i % 2 else 'web'},number{i % 7},{'game' if i % 2 else 'net'}\n" for i in range(40))
+    data, model = tmp_path / "train.csv", tmp_path / "m"
+    data.write_text("title,body,labels\n" + rows)
+    answer = longtail("train", data, "--text-column", "title=3", "--text-column", "body", "-o", model, "-e", "DiSMEC")
+    assert "'title' (3 times) and 'body'" in answer.stderr
+    loaded = lt.load(model)
+    assert isinstance(loaded, lt.Tagger)
+    assert loaded.text_columns_ == {"title": 3, "body": 1}
+    answer = longtail("evaluate", model, data)
+    assert "'title' (3 times) and 'body'" in answer.stderr, "the model knows its columns"
+    table = [{"title": "chess", "body": "number1"}]
+    assert loaded.tag(table, top_k=1) == loaded.tag(["chess\nchess\nchess\nnumber1"], top_k=1)
+    assert loaded.tag(table)[0][0].label == "game"
+    fitted = lt.Tagger(lt.DiSMEC(n_jobs=1)).fit(
+        [{"title": "chess", "body": "x y"}, {"title": "web", "body": "x y"}] * 5,
+        [["game"], ["net"]] * 5,
+        text_weights={"title": 3, "body": 1},
+    )
+    assert fitted.text_columns_ == {"title": 3, "body": 1}
+    lines = tmp_path / "texts.txt"
+    lines.write_text("chess\n")
+    assert "game" in longtail("predict", model, lines, "--format", "lines").stdout

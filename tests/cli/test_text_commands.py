@@ -262,3 +262,21 @@ def test_a_damaged_card_is_refused(model: Path, data: Path, damage: dict[str, ob
     refused = longtail("info", model, "--verify", ok=False)
     assert refused.code == 2
     assert next(iter(damage)) in refused.stderr
+
+
+def test_the_shell_completes_estimators_and_models(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.shell_completion import BashComplete
+
+    from longtail.cli.app import app
+
+    def offered(*words: str, incomplete: str) -> list[str]:
+        found = BashComplete(app, {}, "longtail", "_LONGTAIL_COMPLETE").get_completions(list(words), incomplete)
+        return [item.value for item in found if item.type == "plain"]
+
+    monkeypatch.chdir(model.parent)
+    assert offered("train", "x.txt", "-e", incomplete="fast") == ["FastXML"]
+    assert {"DiSMEC", "LabelTree", "Popularity"} <= set(offered("tune", "x.txt", "-e", incomplete=""))
+    (model.parent / "no_model").mkdir()
+    assert offered("tag", incomplete="") == [model.name]
+    assert offered("evaluate", incomplete=f"{model.parent}/") == [str(model)]
+    assert offered("tag", incomplete="no_") == []

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from longtail.cli.completing import complete_models
+
 if TYPE_CHECKING:
     from longtail._base import XMCClassifier
     from longtail._model import Model
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from longtail.tagging import Tagger, TextVectorizer
 
 data_argument = click.argument("data", type=click.Path(exists=True, allow_dash=True, path_type=Path))
-model_argument = click.argument("model", type=click.Path(exists=True, file_okay=False, path_type=Path))
+model_argument = click.argument(
+    "model", type=click.Path(exists=True, file_okay=False, path_type=Path), shell_complete=complete_models
+)
 n_jobs_option = click.option("--n-jobs", type=int, default=None, help="Threads; default: all this process may use.")
 verify_option = click.option(
     "--verify/--no-verify", default=True, show_default=True, help="Compare the model's checksums first: 1 s per GB."
@@ -49,6 +53,7 @@ overwrite_option = click.option("--overwrite", is_flag=True, help="Replace what 
 
 
 _BLOCK_TEXTS = 1024
+_TABLES = ("jsonl", "json", "csv", "tsv", "parquet", "arrow", "feather")
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
 
 
@@ -109,7 +114,9 @@ def check_ranking(path: Path, model: Model, ranking: Mapping[str, Any]) -> None:
 def reading_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that say how a file of texts is read; the command gets them as the dict `reading`."""
 
-    @click.option("--text-column", multiple=True, metavar="NAME", help="Column or key of the text; may be repeated.")
+    @click.option(
+        "--text-column", multiple=True, metavar="NAME[=WEIGHT]", help="Column or key of the text; may be repeated."
+    )
     @click.option("--label-column", metavar="NAME", help="Column or key of the labels; default: labels, or else label.")
     @click.option("--label-separator", metavar="TEXT", help="What separates labels in one cell; default in CSV: ;")
     @click.option("--format", "format_name", metavar="FORMAT", help="jsonl, json, csv, tsv, fasttext, annif, lines, …")
@@ -123,8 +130,10 @@ def reading_options(command: Callable[..., None]) -> Callable[..., None]:
         encoding: str | None,
         **others: Any,
     ) -> None:
+        columns, weights = _weighted_columns(text_column)
         given = {
-            "text_column": list(text_column) or None,
+            "text_column": columns or None,
+            "text_weights": weights,
             "label_column": label_column,
             "label_separator": label_separator,
             "format": format_name,
@@ -133,6 +142,29 @@ def reading_options(command: Callable[..., None]) -> Callable[..., None]:
         command(reading={name: value for name, value in given.items() if value is not None}, **others)
 
     return with_reading
+
+
+def _weighted_columns(pairs: tuple[str, ...]) -> tuple[list[str], list[int] | None]:
+    """Read NAME and NAME=WEIGHT; a name may hold an equals sign if no whole number follows it."""
+    columns, weights = [], []
+    for pair in pairs:
+        name, equals, weight = pair.rpartition("=")
+        is_weighted = bool(equals and name and weight.isdecimal())
+        columns.append(name if is_weighted else pair)
+        weights.append(int(weight) if is_weighted else 1)
+    return columns, weights if any(weight != 1 for weight in weights) else None
+
+
+def _with_columns(path: Path, model: Model, reading: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Add the text columns that a model was trained on, unless others are named or the file has no columns."""
+    from longtail.datasets import text_format
+
+    columns = getattr(model, "text_columns_", None)
+    chosen = dict(reading or {})
+    if columns is None or "text_column" in chosen:
+        return reading
+    has_columns = (chosen.get("format") or text_format(path, text_column=list(columns))) in _TABLES
+    return chosen | {"text_column": list(columns), "text_weights": list(columns.values())} if has_columns else reading
 
 
 def is_text(path: Path, reading: Mapping[str, Any] | None = None) -> bool:
@@ -163,7 +195,7 @@ def read_inputs(
     if model.takes_texts:
         if not is_text(path, reading):
             raise ValueError(f"{path} holds vectors, but this model takes texts; give .jsonl, .csv or .tsv")
-        return read_texts(path, reading, with_labels=with_labels)
+        return read_texts(path, _with_columns(path, model, reading), with_labels=with_labels)
     if is_text(path, reading):
         raise ValueError(
             f"{path} holds texts, but this model ranks vectors; train on texts to get a model that takes them"

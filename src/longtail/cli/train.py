@@ -11,6 +11,7 @@ import click
 
 from longtail._words import counted
 from longtail.cli import options
+from longtail.cli.completing import complete_estimators
 
 if TYPE_CHECKING:
     from longtail._model import Model
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
 @click.command()
 @options.data_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory of the new model.")
-@click.option("-e", "--estimator", default=None, help="Name of the estimator, e.g. LabelTree; default: auto.")
+@click.option(
+    "-e",
+    "--estimator",
+    default=None,
+    shell_complete=complete_estimators,
+    help="Name of the estimator, e.g. LabelTree; default: auto.",
+)
 @click.option("-p", "--param", "params", multiple=True, metavar="NAME=VALUE", help="A parameter of the estimator.")
 @click.option(
     "-t",
@@ -93,11 +100,9 @@ def train(
     try:
         with options.printed_choice():
             if has_texts:
-                texts, labels = options.read_texts(data, reading)
+                texts = options.read_texts(data, reading)  # with the columns they come from, which the model keeps
                 tagger = longtail.Tagger(model, options.make_vectorizer(text_params), blocked=blocked)
-                trained = tagger.fit(
-                    texts, labels, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar"
-                )
+                trained = tagger.fit(texts, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar")
             else:
                 X, Y = datasets.read(data)
                 chosen = model.choose(X, Y).estimator if isinstance(model, Auto) else model

@@ -109,7 +109,9 @@ class Picked:
         plural = "s" if len(self.text) > 1 else ""
         labels = "" if self.label is None else f"from {self.kind} {self.label!r}"
         labels += f" {how_split}" if labels and how_split else ""
-        return Described(f"from {self.kind}{plural} {texts}", labels, self._way())
+        return Described(
+            f"from {self.kind}{plural} {texts}", labels, self._way(), dict(zip(self.text, self.weights, strict=True))
+        )
 
     def _way(self) -> str:
         if self.label is not None:

@@ -89,8 +89,17 @@ def texts_and_labels(
             "give one list of labels per text"
         )
     where = data.understood.partition(",")[0].partition(" from ")[2]
-    how = Described(f"from {where}" if where else "", "", "give the names of at least one text")
+    how = Described(
+        f"from {where}" if where else "", "", "give the names of at least one text", text_columns=data.text_columns
+    )
     return text_data(_OWNER, data.texts, found, data.ids, how)
+
+
+def is_table(texts: Any) -> bool:
+    """Return whether texts come in a table of columns or a list of dicts."""
+    return column_names(texts) is not None or (
+        isinstance(texts, list | tuple) and len(texts) > 0 and isinstance(texts[0], Mapping)
+    )
 
 
 def text_list(texts: Any) -> list[str]:

@@ -25,11 +25,14 @@ class TextData(tuple[list[str], Names]):
         One line on what was read, to be shown to the user.
     without_labels : str or None
         Why there are no labels and what to do about it; None if there are labels.
+    text_columns : dict of str to int, or None
+        The columns of a table that the texts come from, with their weights.
     """
 
     ids: list[str | int] | None
     understood: str
     without_labels: str | None
+    text_columns: dict[str, int] | None
 
     def __new__(
         cls,
@@ -39,10 +42,12 @@ class TextData(tuple[list[str], Names]):
         ids: list[str | int] | None = None,
         understood: str = "",
         without_labels: str | None = None,
+        text_columns: dict[str, int] | None = None,
     ) -> TextData:
         """Make one; `understood` is a sentence without a full stop."""
         self = super().__new__(cls, (texts, labels))
         self.ids, self.understood, self.without_labels = ids, understood, without_labels
+        self.text_columns = text_columns
         return self
 
     @property
@@ -68,6 +73,7 @@ class Described:
     texts: str = ""
     labels: str = ""
     way_to_labels: str = ""
+    text_columns: dict[str, int] | None = None  # columns of a table with their weights
 
 
 def text_data(
@@ -84,7 +90,9 @@ def text_data(
     without = None
     if not n_labels:
         without = f"{owner}: no text has a label" + (f"; {how.way_to_labels}" if how.way_to_labels else "")
-    return TextData(texts, distinct, ids=ids, understood=", ".join(parts), without_labels=without)
+    return TextData(
+        texts, distinct, ids=ids, understood=", ".join(parts), without_labels=without, text_columns=how.text_columns
+    )
 
 
 def _after(words: str) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from longtail._rules import DataNote, Instance, Nothing, Numbers, Real, Rule, check_params, check_value
+from longtail._array_files.specs import shown
+from longtail._rules import DataNote, Instance, Int, Nothing, Numbers, Real, Rule, check_params, check_value
 from longtail.calibration import Calibration
 from longtail.saving.parts import Expected, Parts, Storage, check_distinct, check_keys, check_length
 from longtail.tagging import Tagger
@@ -17,6 +18,7 @@ from longtail.tagging.state import TaggerState
 from longtail.tagging.vectorizer import TextVectorizer
 from longtail.vocabulary import Vocabulary
 
+_MAX_COLUMNS = 100
 _LISTS = (list, tuple, set, frozenset)
 _NAMES = frozenset({"label_names_", "blocked", "example_texts_"})
 _MODELS: dict[str, tuple[Rule, ...]] = {
@@ -29,10 +31,13 @@ _MODELS: dict[str, tuple[Rule, ...]] = {
 def take_tagger_apart(tagger: Tagger) -> Parts:
     """Collect the names, and the models that a tagger owns."""
     state = tagger._whole()
+    optional = {
+        "evaluated_on_": state.evaluated_on,
+        "text_columns_": state.text_columns,
+        "name_weights_": None if state.name_weights is None else state.name_weights.tolist(),
+    }
     return Parts(
-        fitted={"metrics_": state.metrics}
-        | ({"evaluated_on_": state.evaluated_on} if state.evaluated_on else {})
-        | ({} if state.name_weights is None else {"name_weights_": state.name_weights.tolist()}),
+        fitted={"metrics_": state.metrics, **{name: value for name, value in optional.items() if value is not None}},
         names={
             "label_names_": state.label_names,
             "blocked": sorted(tagger._blocked()),
@@ -45,10 +50,12 @@ def take_tagger_apart(tagger: Tagger) -> Parts:
 
 def expect_tagger(cls: type[Tagger], owner: str, fitted: Mapping[str, Any]) -> Expected:
     """Say what a tagger needs."""
-    check_keys(f'{owner}: "fitted"', fitted, ("metrics_",), ("evaluated_on_", "name_weights_"))
+    check_keys(f'{owner}: "fitted"', fitted, ("metrics_",), ("evaluated_on_", "name_weights_", "text_columns_"))
     check_value(f'{owner}: "fitted"', "metrics_", fitted["metrics_"], (Numbers(),))
     if "evaluated_on_" in fitted:
         check_value(f'{owner}: "fitted"', "evaluated_on_", fitted["evaluated_on_"], (DataNote(),))
+    if "text_columns_" in fitted:
+        _check_columns(f'{owner}: "fitted": text_columns_', fitted["text_columns_"])
     weights = fitted.get("name_weights_", [0.0] * N_WEIGHTS)
     if not isinstance(weights, list) or len(weights) != N_WEIGHTS:
         raise ValueError(f'{owner}: "name_weights_" must be a list of {N_WEIGHTS} numbers')
@@ -76,11 +83,19 @@ def put_tagger_together(cls: type[Tagger], parts: Parts) -> Tagger:
     state = replace(
         state,
         evaluated_on=parts.fitted.get("evaluated_on_"),
+        text_columns=parts.fitted.get("text_columns_"),
         vocabulary=Vocabulary.from_lines(parts.names["vocabulary_"]) if "vocabulary_" in parts.names else None,
         name_weights=None if weights is None else np.array(weights, dtype=np.float64),
     )
     tagger._put(state)
     return tagger
+
+
+def _check_columns(owner: str, columns: Any) -> None:
+    if not isinstance(columns, dict) or not 1 <= len(columns) <= _MAX_COLUMNS:
+        raise ValueError(f"{owner} must be an object of 1 to {_MAX_COLUMNS} columns, got {shown(columns)}")
+    for name, weight in columns.items():
+        check_value(owner, shown(name), weight, (Int(1, 20),))
 
 
 def take_apart(part: TextVectorizer | Calibration) -> Parts:

@@ -33,6 +33,8 @@ class TaggerState:
     evaluated_on: dict[str, Any] | None = None
     vocabulary: Vocabulary | None = None
     name_weights: NDArray[np.float64] | None = None  # what overlaps of names are worth; see name_matching
+    # Columns of a table that texts are made of, with their weights, where they are not just "text".
+    text_columns: dict[str, int] | None = None
 
     @property
     def calibration(self) -> Calibration | None:

@@ -6,6 +6,7 @@ import copy
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from longtail._base import XMCClassifier
 from longtail._estimator import Estimator
 from longtail._progress import Progress
+from longtail._ranges import Range
 from longtail._rules import Choice, Int, Nothing, Real, check_value
 from longtail._threads import resolve_n_jobs
 from longtail._topk import Tag, TopK, tags_of
@@ -22,8 +24,9 @@ from longtail._words import counted
 from longtail.auto import Auto
 from longtail.calibration import Calibration, Measure
 from longtail.datasets import texts_and_labels
-from longtail.datasets.in_memory import label_lists, text_list
+from longtail.datasets.in_memory import is_table, label_lists, text_list
 from longtail.decisions import Threshold, candidates_for, check_utility, choose
+from longtail.dismec import DiSMEC
 from longtail.execution import Executor
 from longtail.metrics import Evaluation, evaluate
 from longtail.propensity import from_counts
@@ -100,6 +103,8 @@ class Tagger(Estimator):
         label_column: str | None = None,
         label_separator: str | None = None,
         label_names: Sequence[Any] | None = None,
+        text_weights: Sequence[int] | Mapping[str, int] | None = None,
+        sample_weight: Any = None,
         calibrate: bool = False,
         executor: str | Executor | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -121,6 +126,11 @@ class Tagger(Estimator):
             What separates labels in one cell.
         label_names : list of str, optional
             The names of the columns of a 0/1 matrix, such as a MultiLabelBinarizer's ``classes_``.
+        text_weights : list or dict of int, optional
+            How often the words of each text column count, such as ``{"title": 3, "body": 1}``. The columns and their
+            weights are kept in the model: `tag` and the others then take such tables too.
+        sample_weight : array (n_texts,), optional
+            How much each text counts, for estimators whose ``fit`` takes weights.
         calibrate : bool, default False
             Also learn probabilities: `tag` then ranks by utility and decides how many labels a text gets. A second
             estimator is trained on four fifths of the texts and calibrated on the others, which costs 0.8 times the
@@ -130,11 +140,12 @@ class Tagger(Estimator):
             As for the estimator's ``fit``.
         """
         given, vectorizer = self._new_parts()
-        inputs, labels = _labelled(
+        inputs, labels, columns = _labelled(
             vectorizer,
             texts,
             labels,
             text_column=text_column,
+            text_weights=text_weights,
             label_column=label_column,
             label_separator=label_separator,
             label_names=label_names,
@@ -146,9 +157,15 @@ class Tagger(Estimator):
         if vectorizer is not None:
             X = vectorizer.fit(inputs).transform(inputs, n_jobs=given.n_jobs)
         estimator = given.choose(X, Y).estimator if isinstance(given, Auto) else given
-        estimator.fit(X, Y, calibrate=calibrate, executor=executor, checkpoint=checkpoint, progress=progress)
+        weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if weighted and "sample_weight" not in signature(estimator.fit).parameters:
+            raise ValueError(f"Tagger: sample_weight must be None, because {type(estimator).__name__} takes no weights")
+        estimator.fit(
+            X, Y, **weighted, calibrate=calibrate, executor=executor, checkpoint=checkpoint, progress=progress
+        )
         examples = _short_texts(inputs) if isinstance(inputs, list) else []
-        self._put(TaggerState(estimator, vectorizer, names, example_texts=examples))
+        columns = None if columns == {"text": 1} else columns
+        self._put(TaggerState(estimator, vectorizer, names, example_texts=examples, text_columns=columns))
         return self
 
     def tag(
@@ -429,11 +446,13 @@ class Tagger(Estimator):
         ['www', 'server']
         """
         state = self._whole()
-        inputs, given = _labelled(
+        known = state.text_columns if text_column is None and is_table(texts) else None
+        inputs, given, _ = _labelled(
             state.vectorizer,
             texts,
             labels,
             text_column=text_column,
+            text_weights=known,
             label_column=label_column,
             label_separator=label_separator,
             label_names=label_names,
@@ -559,6 +578,7 @@ class Tagger(Estimator):
             else {**calibration.params(), "n_rows": calibration.n_rows_, "ece": calibration.ece_},
             "metrics": dict(state.metrics),
             "evaluated_on": state.evaluated_on,
+            "text_columns": state.text_columns,
         }
 
     def encode(self, labels: Sequence[Iterable[str]]) -> tuple[sp.csr_array, int]:
@@ -612,6 +632,12 @@ class Tagger(Estimator):
         return [] if state is None else state.example_texts
 
     @property
+    def text_columns_(self) -> dict[str, int] | None:
+        """Columns of a table that texts are made of, with their weights; None for plain texts and a column "text"."""
+        state = self._state
+        return None if state is None else state.text_columns
+
+    @property
     def calibration_(self) -> Calibration | None:
         """What `calibrate` learnt."""
         state = self._state
@@ -653,6 +679,19 @@ class Tagger(Estimator):
         self._fitted = state
         self.estimator, self.vectorizer = state.estimator, state.vectorizer
 
+    @property
+    def _ranges(self) -> dict[str, Range]:
+        """Where `longtail.autotune` looks for the parameters of the parts."""
+        parts = {"estimator": self.estimator, "vectorizer": self.vectorizer}
+        known = {name: getattr(part, "_ranges", {}) for name, part in parts.items()}
+        return {f"{part}__{name}": found for part, ranges in known.items() for name, found in ranges.items()}
+
+    def with_parts(self) -> Tagger:
+        """Return a tagger that is not fitted, with copies of its parts in place of None and "tfidf"."""
+        estimator, vectorizer = self._new_parts()
+        chosen = estimator if isinstance(estimator, XMCClassifier) else DiSMEC()
+        return type(self)(chosen, vectorizer, blocked=self.blocked)
+
     def _new_parts(self) -> tuple[XMCClassifier | Auto, TextVectorizer | None]:
         """Return an estimator and a vectorizer that are not fitted, so that a failed fit leaves the old ones alone."""
         estimator, vectorizer = self.estimator, self.vectorizer
@@ -672,22 +711,24 @@ class Tagger(Estimator):
         return frozenset(checked_names("blocked", self.blocked))
 
     def _checked(self, state: TaggerState, texts: Any) -> Any:
+        if state.text_columns is not None and is_table(texts):
+            return texts_and_labels(texts, text_weights=state.text_columns).texts
         return _checked_inputs(state.vectorizer, texts)
 
 
 def _labelled(
     vectorizer: TextVectorizer | None, texts: Any, labels: Any, **columns: Any
-) -> tuple[Any, list[list[str]]]:
-    """Check texts (or rows, without a vectorizer) and their labels, whatever they come in."""
+) -> tuple[Any, list[list[str]], dict[str, int] | None]:
+    """Check texts (or rows, without a vectorizer) and their labels; also return the columns of a table."""
     if vectorizer is not None:
         data = texts_and_labels(texts, labels, **columns)
         data.require_labels()
-        return data.texts, data.labels
+        return data.texts, data.labels, data.text_columns
     rows = _checked_inputs(None, texts)
     given = label_lists(labels, label_names=columns["label_names"], label_separator=columns["label_separator"])
     if rows.shape[0] != len(given):
         raise ValueError(f"Tagger: got {counted(rows.shape[0], 'row')} but {counted(len(given), 'list')} of labels")
-    return rows, given
+    return rows, given, None
 
 
 def _checked_inputs(vectorizer: TextVectorizer | None, texts: Any) -> Any:

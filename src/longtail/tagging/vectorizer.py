@@ -16,6 +16,7 @@ from longtail._array_files import ArraySpec
 from longtail._cancel import as_interrupt, current_control
 from longtail._estimator import Parameters
 from longtail._matrices import csr_from_parts
+from longtail._ranges import Between, OneOf, Range
 from longtail._rules import Bool, Choice, Int, Nothing, Real, Rule, Text, check_params
 from longtail._threads import resolve_n_jobs
 from longtail.datasets import unit_rows
@@ -138,6 +139,14 @@ class TextVectorizer(Parameters):
         "stemmer": (Nothing(), Text()),
         "embedding": (Nothing(), Text()),
         "embedding_weight": (Real(0, above=True),),
+    }
+    # Where `longtail.autotune` looks for good values.
+    _ranges: ClassVar[dict[str, Range]] = {
+        "max_ngram": OneOf(1, 2),
+        "max_chars": OneOf(0, 5),
+        "min_df": Between(1, 5),
+        "max_df": OneOf(1.0, 0.5, 0.2),
+        "sublinear_tf": OneOf(True, False),
     }
     # Parameters that came later, and what models saved without them do.
     _absent: ClassVar[dict[str, Any]] = {

@@ -1,0 +1,35 @@
+"""What a shell offers after a tab: names of estimators and of saved models. Nothing heavy is imported."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+import longtail
+
+_ROOMS = ("baselines", "blend", "dismec", "fastxml", "gbdt", "label_tree")
+
+
+def complete_estimators(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the estimators whose names begin as typed, in any case."""
+    rooms = {f"longtail.{room}" for room in _ROOMS}
+    names = sorted(name for name, home in longtail._HOMES.items() if home in rooms)
+    return [CompletionItem(name) for name in names if name.lower().startswith(incomplete.lower())]
+
+
+def complete_models(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer saved models in the directory that is typed; where there is none, leave directories to the shell."""
+    folder, begin = os.path.split(incomplete)
+    try:
+        entries = sorted(entry.name for entry in os.scandir(folder or ".") if entry.is_dir())
+    except OSError:
+        entries = []
+    found = [
+        CompletionItem(str(Path(folder) / name))
+        for name in entries
+        if name.startswith(begin) and (Path(folder or ".") / name / "manifest.json").is_file()
+    ]
+    return found or [CompletionItem(incomplete, type="dir")]
