@@ -57,6 +57,7 @@ def test_options_of_the_tables_exist(tool: str) -> None:
         assert set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", rest)) <= known, f"{command}{rest}"
 
 
+@pytest.mark.filterwarnings("ignore")  # MLflow's own
 def test_the_recipe_for_mlflow_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mlflow", reason="mlflow-skinny is not installed")
     monkeypatch.chdir(tmp_path)
