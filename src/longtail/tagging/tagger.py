@@ -498,10 +498,10 @@ class Tagger(Estimator):
         >>> import longtail as lt
         >>> texts = ["web server", "web browser", "mail server", "mail reader"] * 3
         >>> tagger = lt.Tagger(lt.DiSMEC(n_jobs=1)).fit(texts, [["web"], ["web"], ["mail"], ["mail"]] * 3)
-        >>> tagger.learn(["web mail", "web mail"], [["webmail"]] * 2, rejected=[["web"]] * 2).new_labels
-        ['webmail']
-        >>> tagger.tag(["web mail"], top_k=1)[0][0].label
-        'webmail'
+        >>> tagger.learn(["shared calendar", "calendar server"], [["time"]] * 2, rejected=[[], ["mail"]]).new_labels
+        ['time']
+        >>> tagger.tag(["my calendar"], top_k=1)[0][0].label
+        'time'
         """
         check_value("Tagger", "held_back", held_back, (Real(0, 0.5),))
         state = self._whole()
