@@ -257,3 +257,15 @@ def test_a_model_that_has_predicted_can_be_sent_to_other_processes() -> None:
     expected = model.predict_top_k(X, 2)
     found = pickle.loads(pickle.dumps(model)).predict_top_k(X, 2)
     np.testing.assert_array_equal(found.label_ids, expected.label_ids)
+
+
+def test_stages_and_blocks_of_nodes_are_tasks(tmp_path: Path) -> None:
+    X, Y = topic_data()
+    threads = small(leaves="exact", n_trees=2, n_jobs=2).fit(X, Y)
+    inline = small(leaves="exact", n_trees=2).fit(X, Y, executor="inline", checkpoint=tmp_path / "run")
+    for name, array in threads._fitted_arrays().items():
+        assert array.tobytes() == inline._fitted_arrays()[name].tobytes(), name
+    stages = ("shapes", "nodes", "leaves")
+    n_tasks = {stage: len(list((tmp_path / "run" / stage).glob("shard-*"))) for stage in stages}
+    assert n_tasks["shapes"] == 2
+    assert min(n_tasks["nodes"], n_tasks["leaves"]) > 5, n_tasks
