@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import longtail as lt
 from longtail import _core
-from longtail.decisions import candidates_for, parse_utility, rank
+from longtail.decisions import candidates_for, parse_utility, rank, rank_rows
 from longtail.metrics import macro_f1_at_k, precision_at_k, psprecision_at_k
 
 
@@ -217,3 +217,33 @@ def test_kernels_refuse_what_does_not_fit() -> None:
 def test_names_are_read() -> None:
     assert parse_utility("power:1").power == parse_utility("psp").power == 1.0
     assert parse_utility("coverage").measure == "coverage"
+
+
+@pytest.mark.parametrize("utility", ["precision", "balanced", "psp", "power:3", "macro-f1"])
+def test_a_few_candidates_give_the_ranking_of_all(calibrated: Any, utility: str) -> None:
+    calibration, top, _ = calibrated
+    asked = []
+
+    def candidates(row_ids: Any, n: int) -> lt.TopK:
+        asked.append((None if row_ids is None else len(row_ids), n))
+        rows = slice(None) if row_ids is None else row_ids
+        return lt.TopK(top.label_ids[rows, :n], top.scores[rows, :n])
+
+    found, expected = rank_rows(candidates, calibration, utility, 2), rank(top, calibration, utility, 2)
+    assert found.label_ids.tolist() == expected.label_ids.tolist()
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-6)
+    if utility == "power:3":  # rare labels far down win: some rows need all candidates
+        assert asked[1][0] is not None
+        assert 0 < asked[1][0] < 600
+
+
+def test_the_kernel_ranks_as_its_two_steps_do(calibrated: Any) -> None:
+    calibration, top, _ = calibrated
+    shuffled = np.random.default_rng(0).permutation(40)
+    mixed = lt.TopK(top.label_ids[:, shuffled].copy(), top.scores[:, shuffled].copy())
+    mixed.label_ids[::5, 3:] = -1
+    found, is_open = calibration.rank_by_power(mixed, 0.7, 4)
+    slopes = calibration.power_slopes(0.7)
+    twin = naive_affine(mixed.label_ids, calibration.proba(*mixed), slopes, np.zeros(40, np.float32), 4)
+    assert found.label_ids.tolist() == twin
+    assert not is_open.any()

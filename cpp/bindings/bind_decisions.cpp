@@ -9,6 +9,7 @@
 #include "bindings/arrays.hpp"
 #include "decisions/affine.hpp"
 #include "decisions/ascent.hpp"
+#include "decisions/shortlist.hpp"
 #include "decisions/surface.hpp"
 
 namespace longtail::bindings {
@@ -33,6 +34,7 @@ nb::tuple as_tuple(Chosen&& chosen, std::int64_t n_rows, std::int64_t top_k) {
 }
 
 using RankedArrays = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>>;
+using ShortlistArrays = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>, NumpyArray<std::uint8_t>>;
 using AscentArrays = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>, double, int>;
 
 }  // namespace
@@ -79,6 +81,37 @@ void bind_decisions(nb::module_& m) {
         nb::arg("label_ids"), nb::arg("values"), nb::arg("slopes"), nb::arg("offsets").none(), nb::arg("top_k"),
         nb::arg("n_threads"), nb::arg("control"),
         "Rank the candidates of each row by slope · value + offset of their labels.");
+
+    m.def(
+        "rank_calibrated",
+        [](const Array2<std::int32_t>& label_ids, const Array2<float>& scores, const Array1<std::int64_t>& label_counts,
+           const Array1<double>& score_knots, const Array1<double>& count_knots, const Array2<double>& log_odds,
+           const Array1<float>& slopes, const Array1<float>& bound_scores, const Array1<float>& bounds,
+           std::int64_t top_k, int n_threads, Control& control) {
+            Shortlisted found;
+            const CandidatesView candidates = as_candidates(label_ids, scores);
+            {
+                const nb::gil_scoped_release no_gil;
+                check_top_k(top_k);
+                const SurfaceView surface{
+                    as_span(score_knots), as_span(count_knots), {log_odds.data(), log_odds.size()}};
+                check_surface(surface);
+                check_candidates(candidates, static_cast<std::int64_t>(label_counts.shape(0)));
+                if (slopes.shape(0) != label_counts.shape(0))
+                    throw std::invalid_argument("rank_calibrated: slopes and label_counts must have the same length");
+                if (bounds.shape(0) != bound_scores.shape(0) + 1)
+                    throw std::invalid_argument("rank_calibrated: bounds must have one entry more than bound_scores");
+                found = rank_calibrated(candidates, as_span(label_counts), surface, as_span(slopes),
+                                        {as_span(bound_scores), as_span(bounds)}, top_k, n_threads, control);
+            }
+            nb::tuple ranked = as_tuple(std::move(found.chosen), candidates.n_rows, top_k);
+            auto is_open = to_numpy(std::move(found.is_open), {static_cast<std::size_t>(candidates.n_rows)});
+            return ShortlistArrays(nb::make_tuple(ranked[0], ranked[1], is_open));
+        },
+        nb::arg("label_ids"), nb::arg("scores"), nb::arg("label_counts"), nb::arg("score_knots"),
+        nb::arg("count_knots"), nb::arg("log_odds"), nb::arg("slopes"), nb::arg("bound_scores"), nb::arg("bounds"),
+        nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
+        "Rank candidates by slope · probability of their scores; also return for which rows they were too few.");
 
     m.def(
         "ascend",

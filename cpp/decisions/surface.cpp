@@ -23,6 +23,15 @@ Place find_place(std::span<const double> knots, double x) {
     return {left, (x - knots[left]) / (knots[left + 1] - knots[left])};
 }
 
+void check_knots(std::span<const double> knots, const char* name) {
+    bool rise = knots.size() >= 2;
+    for (std::size_t i = 0; rise && i < knots.size(); ++i)
+        rise = std::isfinite(knots[i]) && (i == 0 || knots[i - 1] < knots[i]);
+    if (!rise) throw std::invalid_argument(std::string("surface: ") + name + " must be two or more rising numbers");
+}
+
+}  // namespace
+
 double log_odds_at(const SurfaceView& surface, double score, double log_count) {
     const Place s = find_place(surface.score_knots, score);
     Place n = find_place(surface.count_knots, log_count);
@@ -33,15 +42,6 @@ double log_odds_at(const SurfaceView& surface, double score, double log_count) {
     const double at_high = high[0] + s.share * (high[1] - high[0]);
     return at_low + n.share * (at_high - at_low);
 }
-
-void check_knots(std::span<const double> knots, const char* name) {
-    bool rise = knots.size() >= 2;
-    for (std::size_t i = 0; rise && i < knots.size(); ++i)
-        rise = std::isfinite(knots[i]) && (i == 0 || knots[i - 1] < knots[i]);
-    if (!rise) throw std::invalid_argument(std::string("surface: ") + name + " must be two or more rising numbers");
-}
-
-}  // namespace
 
 void check_surface(const SurfaceView& surface) {
     check_knots(surface.score_knots, "score_knots");

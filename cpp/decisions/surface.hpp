@@ -21,6 +21,8 @@ struct SurfaceView {
 
 void check_surface(const SurfaceView& surface);
 
+double log_odds_at(const SurfaceView& surface, double score, double log_count);
+
 // Map each score to a probability; 0 for padding. `label_counts` holds the training rows of each label.
 std::vector<float> calibrated_proba(const CandidatesView& candidates, std::span<const std::int64_t> label_counts,
                                     const SurfaceView& surface, int n_threads, Control& control);

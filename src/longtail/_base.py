@@ -38,8 +38,7 @@ from longtail._topk import Tag, TopK, tags_of
 from longtail._version import __version__
 from longtail._words import counted
 from longtail.calibration import Calibration, Measure
-from longtail.decisions import Threshold, candidates_for, check_utility, choose
-from longtail.decisions import rank as rank_for
+from longtail.decisions import Threshold, candidates_for, check_utility, choose, rank_rows
 from longtail.execution import Executor, Run
 
 _FIRST_TOP_K = 32
@@ -512,10 +511,14 @@ class XMCClassifier(Estimator):
         if utility == "score":
             found = rank(fitted, rows, min(int(top_k), n_labels))
         else:
-            candidates = rank(fitted, rows, candidates_for(int(top_k), n_labels))
-            n_threads = resolve_n_jobs(self.n_jobs)
-            wanted = min(int(top_k), n_labels)
-            found = rank_for(candidates, calibration, utility, wanted, max_loss=max_loss, n_threads=n_threads)
+            found = rank_rows(
+                lambda row_ids, depth: rank(fitted, rows if row_ids is None else rows[row_ids], depth),
+                calibration,
+                utility,
+                min(int(top_k), n_labels),
+                max_loss=max_loss,
+                n_threads=resolve_n_jobs(self.n_jobs),
+            )
         n_missing = int(top_k) - found.label_ids.shape[1]
         if n_missing == 0:
             return found

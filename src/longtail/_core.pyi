@@ -139,6 +139,11 @@ def rank_affine(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, Non
     Rank the candidates of each row by slope · value + offset of their labels.
     """
 
+def rank_calibrated(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], label_counts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], score_knots: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], count_knots: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], log_odds: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], slopes: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], bound_scores: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], bounds: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], top_k: int, n_threads: int, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.uint8]]:
+    """
+    Rank candidates by slope · probability of their scores; also return for which rows they were too few.
+    """
+
 def ascend(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], proba: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], positives: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], coverage: bool, top_k: int, mix: float, max_passes: int, tolerance: float, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], float, int]:
     """
     Choose top_k labels per row of a whole batch for macro-F1 or coverage by block coordinate ascent. Returns label ids, gains, the objective and the number of passes.

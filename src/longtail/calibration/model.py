@@ -24,6 +24,8 @@ Measure = Literal["micro_f1", "macro_f1", "precision"]
 
 # The surface has fewer than a hundred nodes: more pairs than this only cost time.
 _MAX_PAIRS = 2_000_000
+_BOUNDS_PER_KNOT = 8
+_NO_BOUNDS = np.empty(0, np.float32), np.zeros(1, np.float32)
 # Of precision at 1, 3 and 5 of the ranking by score, that the balanced one may give up: a twentieth of a point.
 _BALANCED_LOSS = 0.0005
 
@@ -112,6 +114,7 @@ class Calibration:
     n_rows_: int = field(init=False, repr=False)
     _weights: NDArray[np.float64] | None = field(init=False, repr=False, default=None)
     _slopes: tuple[float, NDArray[np.float32]] | None = field(init=False, repr=False, default=None)
+    _bounds: tuple[float, NDArray[np.float32], NDArray[np.float32]] | None = field(init=False, repr=False, default=None)
 
     def fit(self, top: TopK, Y: Any, label_counts: ArrayLike, n_training_rows: int) -> Self:
         """Learn the surface and the thresholds from the ranking of rows that the model has not seen.
@@ -206,6 +209,57 @@ class Calibration:
             kept = self._slopes = (power, (self.inverse_propensities() ** power).astype(np.float32))
         return kept[1]
 
+    def rank_by_power(
+        self, top: TopK, power: float, top_k: int, *, is_sorted: bool = False, n_threads: int = 1
+    ) -> tuple[TopK, NDArray[np.bool_]]:
+        """Rank candidates by probability times inverse propensity to a power.
+
+        Parameters
+        ----------
+        top : TopK
+            Candidates of each row, with their scores.
+        power : float
+        top_k : int
+        is_sorted : bool, default False
+            Whether candidates are in the order of their scores, best first, and hold the best scores of all labels.
+
+        Returns
+        -------
+        TopK, bool array (n_rows,)
+            The ranking, and for which rows more candidates could change it; none unless `is_sorted`.
+        """
+        bound_scores, bounds = self._power_bounds(power) if is_sorted else _NO_BOUNDS
+        label_ids, values, is_open = _core.rank_calibrated(
+            np.ascontiguousarray(top.label_ids),
+            np.ascontiguousarray(top.scores),
+            self.label_counts_,
+            self.score_knots_,
+            self.count_knots_,
+            self.log_odds_,
+            self.power_slopes(power),
+            bound_scores,
+            bounds,
+            top_k,
+            n_threads,
+            _core.Control(),
+        )
+        return TopK(label_ids, values), is_open.astype(np.bool_)
+
+    def _power_bounds(self, power: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return rising scores, and the greatest value that any label with at most each of them can have."""
+        kept = self._bounds
+        if kept is None or kept[0] != power:
+            slopes = self.power_slopes(power)
+            _, label_ids = np.unique(self.label_counts_, return_index=True)  # the slope depends on the count only
+            ends = self.score_knots_[[0, -1]] + np.ptp(self.score_knots_) * np.array([-1, 1])
+            knots = np.array([ends[0], *self.score_knots_, ends[1]])
+            places = np.linspace(0, len(knots) - 1, _BOUNDS_PER_KNOT * (len(knots) - 1) + 1)
+            scores = np.unique(np.interp(places, np.arange(len(knots)), knots).astype(np.float32))
+            proba = self.proba(*np.broadcast_arrays(label_ids[None, :].astype(np.int32), scores[:, None]))
+            bounds = (proba * slopes[label_ids]).max(axis=1)
+            kept = self._bounds = (power, scores, np.append(bounds, slopes.max()).astype(np.float32))
+        return kept[1], kept[2]
+
     def decide(self, label_ids: NDArray[Any], scores: NDArray[Any]) -> NDArray[np.bool_]:
         """Tell which labels are probable enough to be given."""
         return self.decide_by_proba(label_ids, self.proba(label_ids, scores))
@@ -253,7 +307,7 @@ class Calibration:
         self.score_knots_, self.count_knots_, self.log_odds_ = surface
         self.label_counts_ = label_counts
         self.n_training_rows_ = n_training_rows
-        self._weights = self._slopes = None
+        self._weights = self._slopes = self._bounds = None
 
     def _set_thresholds(self, pairs: Pairs) -> None:
         positives = np.bincount(pairs.label_ids[pairs.hits], minlength=pairs.n_labels)

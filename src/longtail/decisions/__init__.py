@@ -1,7 +1,7 @@
 """Which labels, if rare ones count? Rankings that serve a measure, from calibrated probabilities."""
 
 from longtail.decisions.proposals import Proposals, Threshold, check_utility, choose
-from longtail.decisions.ranking import candidates_for, rank
+from longtail.decisions.ranking import candidates_for, rank, rank_rows
 from longtail.decisions.utilities import UTILITIES, Utility, parse_utility
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "choose",
     "parse_utility",
     "rank",
+    "rank_rows",
 ]

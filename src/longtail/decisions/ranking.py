@@ -15,6 +15,9 @@ from longtail.decisions.utilities import Utility, parse_utility
 
 # Labels per row that are ranked anew. Below the first hundred scores hardly any label is likely enough to come back.
 _N_CANDIDATES = 100
+# Labels per wanted one that are enough for nearly all rows: at power 0, and how many more at power 1.
+_FIRST_PER_LABEL = 3
+_FIRST_PER_POWER = 3
 _MAX_PASSES = 30
 _TOLERANCE = 1e-4
 _N_BISECTIONS = 10
@@ -81,19 +84,59 @@ def rank(
     _check(top, calibration, top_k, max_loss, wanted)
     if wanted.kind == "score":
         return _padded(TopK(top.label_ids[:, :top_k], top.scores[:, :top_k]), top_k)
+    power = calibration.balanced_power_ if wanted.kind == "balanced" else wanted.power
+    if wanted.kind in ("power", "balanced") and propensity is None and max_loss is None:
+        return calibration.rank_by_power(top, power, top_k, n_threads=n_threads)[0]
     proba = TopK(np.ascontiguousarray(top.label_ids), calibration.proba(*top, n_threads=n_threads))
     if wanted.kind == "row":
         return _affine(proba, calibration.row_slopes_, calibration.row_offsets_, top_k, n_threads)
     if wanted.kind == "batch":
         return _for_batch(proba, calibration, wanted, top_k, max_loss, n_threads)
     weights = None if propensity is None else _inverse(propensity, calibration)
-    power = calibration.balanced_power_ if wanted.kind == "balanced" else wanted.power
 
     def by_power(power: float) -> TopK:
         slopes = calibration.power_slopes(power) if weights is None else (weights**power).astype(np.float32)
         return _affine(proba, slopes, None, top_k, n_threads)
 
     return by_power(power) if max_loss is None else _within(max_loss, by_power, power, proba, top_k, n_threads)
+
+
+def rank_rows(
+    candidates: Callable[[NDArray[np.int64] | None, int], TopK],
+    calibration: Calibration,
+    utility: str,
+    top_k: int,
+    *,
+    max_loss: float | None = None,
+    n_threads: int = 1,
+) -> TopK:
+    """Rank for a utility with as few candidates as are needed.
+
+    Where every row is ranked by a weight times a probability, a few candidates per row are enough for almost all rows,
+    and a bound shows for which: `Calibration.rank_by_power`. Only the others get the usual number.
+
+    Parameters
+    ----------
+    candidates : callable(row_ids or None, n) -> TopK
+        Returns the n labels with the best scores of these rows (of all rows).
+    calibration, utility, top_k, max_loss, n_threads
+        As for `rank`.
+    """
+    wanted = parse_utility(utility)
+    n_labels = len(calibration.label_counts_)
+    n_all = candidates_for(top_k, n_labels)
+    power = calibration.balanced_power_ if wanted.kind == "balanced" else wanted.power
+    n_first = min(n_all, round((_FIRST_PER_LABEL + _FIRST_PER_POWER * min(power, 1)) * top_k))
+    if wanted.kind not in ("power", "balanced") or max_loss is not None or n_first == n_all:
+        return rank(candidates(None, n_all), calibration, utility, top_k, max_loss=max_loss, n_threads=n_threads)
+    found, is_open = calibration.rank_by_power(
+        candidates(None, n_first), power, top_k, is_sorted=True, n_threads=n_threads
+    )
+    if is_open.any():
+        row_ids = np.flatnonzero(is_open)
+        again = calibration.rank_by_power(candidates(row_ids, n_all), power, top_k, n_threads=n_threads)[0]
+        found.label_ids[row_ids], found.scores[row_ids] = again
+    return found
 
 
 def _for_batch(
