@@ -10,8 +10,10 @@ import pytest
 import scipy.sparse as sp
 
 import longtail as lt
+from longtail.blend import best_quality
 from longtail.blend.weights import Candidates, blended, fit_logistic, gather
 from longtail.metrics import precision_at_k
+from longtail.saving import make_estimator
 
 
 def some_rows(n_rows: int, seed: int) -> tuple[Any, Any]:
@@ -117,3 +119,38 @@ def test_ties_go_to_the_lower_label() -> None:
     found = blended(candidates, np.full(5, 3), np.array([1.0, 0.0, 0.0]), 4)
     assert found.label_ids.tolist() == [[1, 4, -1, -1]]
     assert found.scores.tolist() == [[0.5, 0.5, 0, 0]]
+
+
+def test_explanations_of_a_blend_add_up(fitted: lt.Blend) -> None:
+    X, _ = some_rows(20, 2)
+    top = fitted.predict_top_k(X, 4, utility="score")
+    for row in range(20):
+        for label_id, score in zip(top.label_ids[row].tolist(), top.scores[row].tolist(), strict=True):
+            found = fitted._contributions(fitted._whole(), X[row : row + 1], label_id)
+            assert found is not None
+            assert found.score == pytest.approx(score, abs=1e-5)
+            assert found.bias + found.values.sum() == pytest.approx(found.score, abs=1e-9)
+            assert set(found.feature_ids.tolist()) <= set(X[row : row + 1].indices.tolist())
+    line = fitted._contributions(fitted._whole(), X[:1], int(X[:1].indices[0]) % 8)
+    assert line is not None
+    assert np.isfinite(line.values).all()
+
+
+def test_a_tagger_explains_a_blend() -> None:
+    texts = [f"{word} number{i % 7}" for i in range(30) for word in ("web", "mail", "chess")]
+    blend = lt.Blend(first=lt.DiSMEC(), second=lt.FastXML(n_trees=5), n_jobs=1)
+    tagger = lt.Tagger(blend, lt.TextVectorizer(min_df=1)).fit(texts, [[text.split()[0]] for text in texts])
+    found = tagger.explain("chess number3", "chess")
+    assert found.words[0].word == "chess"
+    assert found.bias + sum(word.contribution for word in found.words) == pytest.approx(found.score, abs=1e-6)
+
+
+def test_blends_are_made_by_name_and_from_tuned_estimators() -> None:
+    made = make_estimator("blend", {"second": "LabelTree", "n_jobs": 1})
+    assert isinstance(made, lt.Blend)
+    assert isinstance(made.second, lt.LabelTree)
+    blend = best_quality([lt.DiSMEC(cost=3.0), lt.FastXML()], n_jobs=2)
+    assert (blend.first.cost, blend.third, blend.n_jobs) == (3.0, None, 2)
+    assert best_quality().third is not None
+    with pytest.raises(ValueError, match="members must be two to four estimators, got 1"):
+        best_quality([lt.DiSMEC()])

@@ -1,5 +1,6 @@
 """Several estimators in one: their calibrated scores, added up."""
 
 from longtail.blend.estimator import Blend
+from longtail.blend.presets import best_quality, seconds_of_blend
 
-__all__ = ["Blend"]
+__all__ = ["Blend", "best_quality", "seconds_of_blend"]

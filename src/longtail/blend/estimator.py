@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
+from longtail._contributions import Contributions
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix
 from longtail._progress import Progress
 from longtail._rules import Instance, Nothing, Real
 from longtail._topk import TopK
+from longtail.blend.explanation import blended_contributions
 from longtail.blend.weights import blended, features_of, fit_logistic, gather
 from longtail.calibration import Calibration, find_hits
 from longtail.decisions import candidates_for
@@ -184,11 +186,20 @@ class Blend(XMCClassifier):
         return found
 
     def _top_k(self, fitted: Fitted[Members], X: Matrix, top_k: int) -> TopK:
-        models = fitted.state.all
-        depth = candidates_for(top_k, fitted.facts.n_labels)
-        tops = [model.with_threads(self.n_jobs).predict_top_k(X, depth, utility="score") for model in models]
+        models, tops = self._rankings(fitted, X, top_k)
         candidates = gather(tops, [model.calibration_ for model in models])
         return blended(candidates, fitted.facts.label_counts, fitted.state.coefficients, top_k)
+
+    def _rankings(self, fitted: Fitted[Members], X: Matrix, top_k: int) -> tuple[list[XMCClassifier], list[TopK]]:
+        """Let every estimator rank the rows."""
+        models = fitted.state.all
+        # As deep as in training unless more is asked for: the score of a label must not depend on top_k.
+        depth = min(fitted.facts.n_labels, max(candidates_for(1, fitted.facts.n_labels), top_k))
+        return models, [model.with_threads(self.n_jobs).predict_top_k(X, depth, utility="score") for model in models]
+
+    def _contributions(self, fitted: Fitted[Members], x_row: Matrix, label_id: int) -> Contributions | None:
+        models, tops = self._rankings(fitted, x_row, 1)
+        return blended_contributions(models, tops, fitted.state.coefficients, x_row, label_id)
 
     def _fresh(self) -> dict[str, XMCClassifier]:
         """Return the estimators, not fitted, with the threads of the blend; they stay as the user made them."""

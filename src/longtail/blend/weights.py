@@ -35,13 +35,14 @@ def gather(tops: list[TopK], calibrations: list[Calibration]) -> Candidates:
     kept = np.take_along_axis(is_new, order, axis=1)
     label_ids = np.where(kept, np.take_along_axis(joined, order, axis=1), -1).astype(np.int32)
     odds = [
-        _log_odds(calibration, label_ids, _scores_of(label_ids, top, calibration))
+        log_odds_of(calibration, label_ids, scores_of(label_ids, top, calibration))
         for top, calibration in zip(tops, calibrations, strict=True)
     ]
     return Candidates(label_ids, np.stack(odds))
 
 
-def _scores_of(label_ids: NDArray[np.int32], top: TopK, calibration: Calibration) -> NDArray[np.float32]:
+def scores_of(label_ids: NDArray[np.int32], top: TopK, calibration: Calibration) -> NDArray[np.float32]:
+    """Return the scores of labels in a ranking of the same rows; of those that are not ranked, the least one."""
     is_ranked = top.label_ids >= 0
     # A row with padding has no label left above score 0, or whatever the least score of the estimator is.
     least = np.where(is_ranked.all(axis=1), top.scores.min(axis=1, initial=np.inf), calibration.score_knots_[0])
@@ -56,7 +57,8 @@ def _scores_of(label_ids: NDArray[np.int32], top: TopK, calibration: Calibration
     return np.where(is_there, scores[at], least[:, None]).astype(np.float32)
 
 
-def _log_odds(calibration: Calibration, label_ids: NDArray[np.int32], scores: NDArray[np.float32]) -> Floats:
+def log_odds_of(calibration: Calibration, label_ids: NDArray[np.int32], scores: NDArray[np.float32]) -> Floats:
+    """Return the calibrated log-odds of labels with these scores."""
     proba = np.clip(calibration.proba(label_ids, scores).astype(np.float64), 1e-7, 1 - 1e-7)
     return np.asarray(np.log(proba) - np.log1p(-proba))
 

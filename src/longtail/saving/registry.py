@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from longtail._array_files.specs import shown
 from longtail._base import XMCClassifier
-from longtail._rules import check_params
+from longtail._rules import Instance, check_params
 
 Kind = Literal["estimator", "tagger", "part"]
 
@@ -78,11 +78,23 @@ def make_estimator(name: str | None = None, params: Mapping[str, Any] | None = N
     >>> make_estimator("Popularity", {"n_jobs": 1})
     Popularity(n_jobs=1)
     """
-    name = DEFAULT if name is None else name
+    name = DEFAULT if name is None else _spelled(name)
     made = check_names(name, params or {})
-    made.set_params(**(params or {}))
+    made.set_params(**{key: _part(made, key, value) for key, value in (params or {}).items()})
     check_params(name, made.get_params(deep=False), made._rules)
     return made
+
+
+def _spelled(name: str) -> str:
+    """Return the name of an estimator as Python spells it, whatever its case."""
+    names = [known for known, home in HOMES.items() if home.kind == "estimator" and known.lower() == name.lower()]
+    return names[0] if len(names) == 1 else name
+
+
+def _part(made: XMCClassifier, parameter: str, value: Any) -> Any:
+    """Make the estimator that a name stands for, where the parameter takes an estimator."""
+    takes_estimators = any(isinstance(rule, Instance) for rule in made._rules.get(parameter, ()))
+    return make_estimator(value) if takes_estimators and isinstance(value, str) else value
 
 
 def check_names(name: str, params: Mapping[str, Any]) -> XMCClassifier:
