@@ -227,8 +227,8 @@ def test_the_command_that_tune_prints_has_the_parameters_that_were_given(tmp_pat
     assert command.startswith(f"longtail train '{data}' -o MODEL -e FastXML -p n_trees=2 -p split_loss=precision -p ")
 
 
-def test_an_estimator_in_lower_case_is_guessed(train_file: Path, tmp_path: Path) -> None:
-    answer = longtail("train", train_file, "-o", tmp_path / "m", "-e", "dismec", ok=False)
+def test_a_misspelt_estimator_is_guessed(train_file: Path, tmp_path: Path) -> None:
+    answer = longtail("train", train_file, "-o", tmp_path / "m", "-e", "DiSMCE", ok=False)
     assert "did you mean 'DiSMEC'?" in answer.stderr
 
 

@@ -234,10 +234,11 @@ def test_every_class_of_the_table_exists_and_the_default_is_one() -> None:
 def test_make_estimator_helps_with_names() -> None:
     assert type(make_estimator()).__name__ == DEFAULT
     assert make_estimator("Popularity", {"random_state": 3}).random_state == 3
+    assert type(make_estimator("popularity")).__name__ == "Popularity"
     with pytest.raises(
-        ValueError, match=r"estimator must be one of .*; got 'popularity' \(did you mean 'Popularity'\?\)"
+        ValueError, match=r"estimator must be one of .*; got 'Populrity' \(did you mean 'Popularity'\?\)"
     ):
-        make_estimator("popularity")
+        make_estimator("Populrity")
     with pytest.raises(ValueError, match=r"estimator must be one of .*; got .Tagger."):
         make_estimator("Tagger")
     with pytest.raises(
