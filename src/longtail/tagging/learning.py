@@ -131,13 +131,8 @@ def _taught(state: TaggerState, verdicts: Verdicts) -> tuple[TaggerState, int]:
         matrix(verdicts.wrong),
         complete=verdicts.is_complete,
     )
-    made = TaggerState(
-        estimator,
-        vectorizer,
-        label_names,
-        state.example_texts,
-        vocabulary=state.vocabulary,
-        name_weights=state.name_weights,
+    made = replace(
+        state, estimator=estimator, vectorizer=vectorizer, label_names=label_names, metrics={}, evaluated_on=None
     )
     return made, n_new_words
 
