@@ -12,7 +12,20 @@ if TYPE_CHECKING:
     from longtail._model_card import model_card
     from longtail._topk import TopK
     from longtail.auto import Auto
-    from longtail.baselines import CPLST, CS, LEML, LPSR, LPSRNB, MLCSSP, Popularity
+    from longtail.baselines import (
+        CPLST,
+        CS,
+        LEML,
+        LPSR,
+        LPSRNB,
+        MLCSSP,
+        MLRF,
+        SLEEC,
+        WSABIE,
+        MLRFnDCG,
+        PDSparse,
+        Popularity,
+    )
     from longtail.blend import Blend
     from longtail.calibration import Calibration
     from longtail.dismec import DiSMEC
@@ -51,6 +64,11 @@ _HOMES = {
     "MLCSSP": "longtail.baselines",
     "LPSR": "longtail.baselines",
     "LPSRNB": "longtail.baselines",
+    "WSABIE": "longtail.baselines",
+    "SLEEC": "longtail.baselines",
+    "MLRF": "longtail.baselines",
+    "MLRFnDCG": "longtail.baselines",
+    "PDSparse": "longtail.baselines",
     "Popularity": "longtail.baselines",
     "RayExecutor": "longtail.execution",
     "Stopped": "longtail.execution",
@@ -84,6 +102,9 @@ __all__ = [
     "LPSR",
     "LPSRNB",
     "MLCSSP",
+    "MLRF",
+    "SLEEC",
+    "WSABIE",
     "Auto",
     "Blend",
     "Calibration",
@@ -97,6 +118,8 @@ __all__ = [
     "GBDTSparse",
     "LabelTree",
     "Learnt",
+    "MLRFnDCG",
+    "PDSparse",
     "PfastXML",
     "PfastreXML",
     "Popularity",

@@ -20,5 +20,12 @@ ESTIMATORS: dict[str, Callable[[], XMCClassifier]] = {
     "MLCSSP": lambda: lt.MLCSSP(n_components=5, l2=0.1, n_jobs=1),
     "LPSR": lambda: lt.LPSR(max_leaf_size=30, n_jobs=1),
     "LPSRNB": lambda: lt.LPSRNB(max_leaf_size=30, n_jobs=1),
+    "WSABIE": lambda: lt.WSABIE(n_components=10, n_epochs=20, n_jobs=1),
+    "SLEEC": lambda: lt.SLEEC(
+        n_learners=2, cluster_size=40, n_components=5, n_neighbours=5, n_graph_neighbours=10, l2=0.1, n_jobs=1
+    ),
+    "MLRF": lambda: lt.MLRF(n_trees=4, n_jobs=1),
+    "MLRFnDCG": lambda: lt.MLRFnDCG(n_trees=4, n_jobs=1),
+    "PDSparse": lambda: lt.PDSparse(n_jobs=1),
     "Popularity": lambda: lt.Popularity(n_jobs=1),
 }

@@ -62,7 +62,7 @@ class MLCSSP(EmbeddingBaseline):
 
     Parameters
     ----------
-    n_components : int, default 100
+    n_components : int, default 200
         The number of labels that are drawn.
     l2 : float, default 1.0
         Regularisation of the regression.
@@ -84,7 +84,7 @@ class MLCSSP(EmbeddingBaseline):
     array([[1]], dtype=int32)
     """
 
-    n_components: Annotated[int, Int(1), Between(20, 1000, log=True)] = 100
+    n_components: Annotated[int, Int(1), Between(20, 1000, log=True)] = 200
     l2: Annotated[float, Real(0, above=True), Between(0.01, 100.0, log=True)] = 1.0
 
     _learn: ClassVar = staticmethod(learn_ml_cssp)

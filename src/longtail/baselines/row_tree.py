@@ -30,11 +30,15 @@ class RowTree(State):
     leaf_label_ids: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=0)]
 
     def check(self, owner: str, facts: Facts) -> None:
+        self.check_items(owner, facts.n_features_in, facts.n_labels)
+
+    def check_items(self, owner: str, n_features: int, n_items: int) -> None:
+        """Refuse trees that are damaged; leaves hold labels, or other items."""
         n_nodes = len(self.left_children)
         if n_nodes == 0 or len(self.split_thresholds) != n_nodes:
             raise ValueError(f"{owner}: split_thresholds_ must have one entry per node; the file is damaged")
-        check_lists(owner, "split", self.split_begin, self.split_feature_ids, n_nodes, facts.n_features_in)
-        check_lists(owner, "leaf", self.leaf_begin, self.leaf_label_ids, n_nodes, facts.n_labels)
+        check_lists(owner, "split", self.split_begin, self.split_feature_ids, n_nodes, n_features)
+        check_lists(owner, "leaf", self.leaf_begin, self.leaf_label_ids, n_nodes, n_items)
         if len(self.split_weights) != len(self.split_feature_ids):
             raise ValueError(f"{owner}: split_weights_ and split_feature_ids_ must have the same length")
         inner = np.flatnonzero(self.left_children >= 0)
@@ -42,10 +46,10 @@ class RowTree(State):
         if (children <= inner).any() or (children >= n_nodes - 1).any():
             raise ValueError(f"{owner}: left_children_ must follow their parents; the file is damaged")
 
-    def leaves_of(self, X: sp.csr_array) -> list[tuple[int, NDArray[np.int64]]]:
+    def leaves_of(self, X: sp.csr_array, root: int = 0) -> list[tuple[int, NDArray[np.int64]]]:
         """Return the leaves that rows reach, each with its rows."""
         found = []
-        waiting = [(0, np.arange(X.shape[0]))]
+        waiting = [(root, np.arange(X.shape[0]))]
         while waiting:
             node, rows = waiting.pop()
             child = int(self.left_children[node])
@@ -64,6 +68,20 @@ class RowTree(State):
     def labels_of(self, leaf: int) -> NDArray[np.int32]:
         """Return the active labels of a leaf, increasing."""
         return self.leaf_label_ids[self.leaf_begin[leaf] : self.leaf_begin[leaf + 1]]
+
+
+def join_row_trees(shards: list[Shard]) -> tuple[RowTree, NDArray[np.int32]]:
+    """Lay trees one after another; also returns their roots."""
+    sizes = [len(shard["left_children"]) for shard in shards]
+    roots = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int32)
+    plain = ("split_thresholds", "split_feature_ids", "split_weights", "leaf_label_ids")
+    parts = {name: np.concatenate([shard[name] for shard in shards]) for name in plain}
+    for name in ("split_begin", "leaf_begin"):
+        lengths = np.concatenate([np.diff(shard[name]) for shard in shards])
+        parts[name] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    children = [shard["left_children"] for shard in shards]
+    moved = [np.where(ids >= 0, ids + root, np.int32(-1)) for ids, root in zip(children, roots, strict=True)]
+    return RowTree(left_children=np.concatenate(moved).astype(np.int32), **parts), roots
 
 
 def check_lists(

@@ -131,30 +131,28 @@ def vote(forest: Forest, tree_id: int, row: NDArray[np.float32], label_id: int) 
     return TreeVote(tree_id, tuple(path), float(forest.leaf_values[leaf][listed].sum()))
 
 
-def check_forest(forest: Forest, n_features: int, n_labels: int) -> None:
+def check_forest(forest: Forest, n_features: int, n_labels: int, owner: str = "GBDTSparse") -> None:
     """Prove that every walk ends in a leaf and every index is in range; raise ValueError otherwise."""
     n_nodes = len(forest.split_features)
     for name, wanted in (("thresholds", n_nodes), ("left_children", n_nodes), ("leaf_begin", n_nodes + 1)):
         found = len(getattr(forest, name))
         if found != wanted:
-            raise ValueError(f"GBDTSparse: {name}_ must have {wanted} entries for {n_nodes} nodes, got {found}")
+            raise ValueError(f"{owner}: {name}_ must have {wanted} entries for {n_nodes} nodes, got {found}")
     _check_begins("tree_begin_", forest.tree_begin, n_nodes, least_step=1)
     _check_begins("leaf_begin_", forest.leaf_begin, len(forest.leaf_label_ids), least_step=0)
     if len(forest.leaf_values) != len(forest.leaf_label_ids):
-        raise ValueError("GBDTSparse: leaf_values_ and leaf_label_ids_ must have the same length")
+        raise ValueError(f"{owner}: leaf_values_ and leaf_label_ids_ must have the same length")
     if len(forest.leaf_label_ids) and forest.leaf_label_ids.max() >= n_labels:
-        raise ValueError(
-            f"GBDTSparse: a leaf names label {forest.leaf_label_ids.max()}, but there are {n_labels} labels"
-        )
+        raise ValueError(f"{owner}: a leaf names label {forest.leaf_label_ids.max()}, but there are {n_labels} labels")
     inner = np.flatnonzero(forest.split_features >= 0)
     if len(inner) and forest.split_features[inner].max() >= n_features:
         raise ValueError(
-            f"GBDTSparse: a node splits on feature {forest.split_features[inner].max()}, but trees see {n_features}"
+            f"{owner}: a node splits on feature {forest.split_features[inner].max()}, but trees see {n_features}"
         )
     tree_of = np.searchsorted(forest.tree_begin, inner, side="right") - 1
     left = forest.left_children[inner] + forest.tree_begin[tree_of]
     if (left <= inner).any() or (left + 1 >= forest.tree_begin[tree_of + 1]).any():
-        raise ValueError("GBDTSparse: children must follow their parent within their tree")
+        raise ValueError(f"{owner}: children must follow their parent within their tree")
 
 
 def _begins(lengths: Iterable[int]) -> NDArray[np.int64]:

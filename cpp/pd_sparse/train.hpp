@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/control.hpp"
+#include "base/views.hpp"
+
+namespace longtail::pd_sparse {
+
+struct Config {
+    float l1 = 0.1F;    // λ: threshold of the weights
+    float cost = 1.0F;  // C: the most that one row can count
+    std::int32_t n_epochs = 20;
+    float tolerance = 0.01F;  // stop when no row violates its margin by more
+    std::uint64_t seed = 0;
+};
+
+// Sparse weights by feature, labels increasing; feature n_features is the constant 1.
+struct Weights {
+    std::vector<std::int64_t> indptr;
+    std::vector<std::int32_t> label_ids;
+    std::vector<float> values;
+    std::vector<double> objectives;  // the dual objective after each epoch; never falls but for rounding
+};
+
+// PD-Sparse (Yen et al., ICML 2016): minimise
+//     ½ ‖W‖² + λ ‖W‖₁ + C Σ_i max(0, 1 + max_{k not in y_i} z_ik - min_{p in y_i} z_ip),  z_i = Wᵀ x_i,
+// by block-coordinate Frank-Wolfe in the dual. Row i has β_i: its labels β >= 0, some others β <= 0, both sums equal
+// and at most C. V = Σ x_i β_iᵀ is kept sparse, W = V shrunk by λ. A visit of a row adds the label that violates its
+// margin most to its active ones, and minimises the dual over them with the curvature bounded by ‖x_i‖².
+Weights train(const CsrView& x, const LabelsView& y, const Config& config, Control& control);
+
+// Move two lists of numbers as little as possible so that both are >= 0 and have the same sum, at most `limit`.
+void project_to_equal_sums(std::vector<float>& first, std::vector<float>& second, float limit);
+
+}  // namespace longtail::pd_sparse
