@@ -95,6 +95,7 @@ def test_every_example_of_a_page_is_true(page: str, n_blocks: int) -> None:
     [
         "scripts/write_benchmarks.py",
         "benchmarks/gbdt_tables.py",
+        "benchmarks/write_baseline_tables.py",
         "benchmarks/write_dismec_tables.py",
         "benchmarks/write_fastxml_tables.py",
         "benchmarks/write_reproduce.py",

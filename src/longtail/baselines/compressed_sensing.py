@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail import _core
+from longtail._array_files import ArraySpec
 from longtail._cancel import current_control
-from longtail._fitted import Fitted
+from longtail._fitted import Facts, Fitted
 from longtail._matrices import Matrix
 from longtail._ranges import Between
 from longtail._rules import Int, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
-from longtail.baselines.linear_embedding import EmbeddingBaseline, LinearEmbedding, seen_columns
+from longtail.baselines.linear_embedding import EmbeddingBaseline, LinearEmbedding, check_seen_labels, seen_columns
 from longtail.baselines.ridge import Ridge
 from longtail.baselines.shared_arrays import data_of
 from longtail.execution import Arrays, Params, Shard
@@ -26,6 +27,20 @@ from longtail.gbdt.projection import Both, Dense, one_blas_thread
 _ROWS_PER_BLOCK = 256
 # Keeps the small systems solvable where fewer labels than steps were found.
 _JITTER = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Codes(LinearEmbedding):
+    """The codes of labels are recovered together: those of removed labels stay, with the label id -1."""
+
+    seen_label_ids: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=-1)]
+
+    def check_labels(self, owner: str, facts: Facts) -> None:
+        check_seen_labels(owner, self.seen_label_ids[self.seen_label_ids >= 0], facts)
+
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> Self:
+        found = np.where(self.seen_label_ids >= 0, new_ids[self.seen_label_ids], np.int32(-1))
+        return replace(self, seen_label_ids=found)
 
 
 def learn_cs(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
@@ -105,6 +120,7 @@ class CS(EmbeddingBaseline):
     n_steps: Annotated[int, Int(1, 1000)] = 10
     l2: Annotated[float, Real(0, above=True), Between(0.01, 100.0, log=True)] = 1.0
 
+    _State: ClassVar = Codes
     _learn: ClassVar = staticmethod(learn_cs)
 
     def _top_k(self, fitted: Fitted[LinearEmbedding], X: Matrix, top_k: int) -> TopK:
@@ -118,9 +134,10 @@ class CS(EmbeddingBaseline):
         for begin in range(0, len(Z), _ROWS_PER_BLOCK):
             block = slice(begin, begin + _ROWS_PER_BLOCK)
             places, found = recover(Z[block], state.label_factors, n_steps, n_threads, control)
-            found[(places < 0) | np.isnan(found)] = -np.inf  # absurd factors overflow
-            order = np.lexsort((places, -found), axis=1)[:, :n_kept]
-            label_ids[block, :n_kept] = state.labels_at(np.take_along_axis(places, order, axis=1))
+            labels = state.labels_at(places)
+            found[(labels < 0) | np.isnan(found)] = -np.inf  # absurd factors overflow
+            order = np.lexsort((labels, -found), axis=1)[:, :n_kept]
+            label_ids[block, :n_kept] = np.take_along_axis(labels, order, axis=1)
             scores[block, :n_kept] = np.take_along_axis(found, order, axis=1)
         scores[label_ids < 0] = 0
         np.nan_to_num(scores, copy=False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,7 +41,16 @@ class LinearEmbedding(State):
         expected = (n_components, len(self.seen_label_ids))
         if self.label_factors.shape != expected:
             raise ValueError(f"{owner}: label_factors_ must have shape {expected}, got {self.label_factors.shape}")
+        self.check_labels(owner, facts)
+
+    def check_labels(self, owner: str, facts: Facts) -> None:
+        """Refuse labels that do not exist."""
         check_seen_labels(owner, self.seen_label_ids, facts)
+
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> Self:
+        found = new_ids[self.seen_label_ids]
+        factors = np.ascontiguousarray(self.label_factors[:, found >= 0])
+        return replace(self, label_factors=factors, seen_label_ids=found[found >= 0])
 
     def embed(self, X: Matrix, n_threads: int, control: _core.Control) -> Dense:
         """Return x W + b for every row."""
@@ -81,7 +90,8 @@ class EmbeddingBaseline(XMCClassifier):
             if not np.isfinite(shard[name]).all():
                 owner = type(self).__name__
                 raise ValueError(f"{owner}: {name}_ overflowed float32; scale X down, or set unit_rows=True")
-        return LinearEmbedding(**{name: np.array(array) for name, array in shard.items()})
+        made: LinearEmbedding = self._State(**{name: np.array(array) for name, array in shard.items()})
+        return made
 
     def _top_k(self, fitted: Fitted[LinearEmbedding], X: Matrix, top_k: int) -> TopK:
         n_threads, control = resolve_n_jobs(self.n_jobs), current_control()

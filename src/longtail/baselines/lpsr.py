@@ -32,18 +32,30 @@ _MANY_FEATURES = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class LinearScores(State):
-    """Sparse weights by label; score = x·w + bias + row sum · sum_weight."""
+    """Sparse weights by label; score = x·w + bias + row sum · sum_weight - x·background."""
 
     weight_begin: Annotated[NDArray[np.int64], ArraySpec(np.int64, ndim=1, min=0)]
     weight_feature_ids: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=0)]
     weights: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True)]
     biases: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True)]
     sum_weights: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True)]
+    background: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True)]
+
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> LinearScores:
+        by_label = self.matrix(len(self.background))[new_ids >= 0]
+        begin, biases, sums = (
+            by_label.indptr.astype(np.int64),
+            self.biases[new_ids >= 0],
+            self.sum_weights[new_ids >= 0],
+        )
+        return LinearScores(begin, by_label.indices, by_label.data, biases, sums, self.background)
 
     def check(self, owner: str, facts: Facts) -> None:
         for name in ("biases", "sum_weights"):
             if len(getattr(self, name)) != facts.n_labels:
                 raise ValueError(f"{owner}: {name}_ must have {facts.n_labels} entries; the file is damaged")
+        if len(self.background) != facts.n_features_in:
+            raise ValueError(f"{owner}: background_ must have {facts.n_features_in} entries; the file is damaged")
         check_lists(owner, "weight", self.weight_begin, self.weight_feature_ids, facts.n_labels, facts.n_features_in)
         if len(self.weights) != len(self.weight_feature_ids):
             raise ValueError(f"{owner}: weights_ and weight_feature_ids_ must have the same length")
@@ -60,6 +72,9 @@ class Partitioned(State):
 
     base: LinearScores
     tree: RowTree
+
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> Partitioned:
+        return Partitioned(self.base.keep_labels(new_ids), self.tree.keep_labels(new_ids))
 
     def check(self, owner: str, facts: Facts) -> None:
         self.base.check(owner, facts)
@@ -93,10 +108,6 @@ class PartitionedRanking(XMCClassifier):
         """Train the base classifier."""
         raise NotImplementedError
 
-    def _scaled(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Turn what the base classifier says about the labels of a leaf into scores."""
-        return scores
-
     def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> Partitioned:
         (shard,) = run_tasks(self, run, learn_tree, "trees", 1, arrays_of(X, Y))
         tree = RowTree(**{name: np.array(array) for name, array in shard.items()})
@@ -106,6 +117,7 @@ class PartitionedRanking(XMCClassifier):
         state, rows = fitted.state, sp.csr_array(X)
         row_ids = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
         row_sums = np.bincount(row_ids, weights=rows.data, minlength=rows.shape[0]).astype(np.float32)
+        offsets = rows @ state.base.background
         if rows.shape[1] > max(_MANY_FEATURES, 4 * state.n_entries):
             # What follows takes memory for all features, which a file may claim without naming them.
             rows, state = with_columns(rows, state.used_features), state.compact
@@ -119,7 +131,7 @@ class PartitionedRanking(XMCClassifier):
                 members = all_members[begin : begin + _ROWS_PER_BLOCK]
                 found = (chosen @ rows[members].T).toarray().T + state.base.biases[labels]
                 found += row_sums[members, None] * state.base.sum_weights[labels]
-                found = self._scaled(np.nan_to_num(found))  # absurd weights overflow
+                found = np.nan_to_num(found - offsets[members, None])  # absurd weights overflow
                 order = np.argsort(-found, axis=1, kind="stable")[:, :n_kept]
                 label_ids[members, :n_kept] = labels[order]
                 scores[members, :n_kept] = np.take_along_axis(found, order, axis=1)
@@ -179,8 +191,8 @@ class LPSR(PartitionedRanking):
             base.index_weights_, base.index_label_ids_, base.index_indptr_, (X.shape[1], Y.shape[1])
         )
         by_label = canonical_csr(by_feature.T)
-        sums = np.zeros(Y.shape[1], dtype=np.float32)
-        return LinearScores(by_label.indptr, by_label.indices, by_label.data, base.biases_, sums)
+        sums, background = np.zeros(Y.shape[1], dtype=np.float32), np.zeros(X.shape[1], dtype=np.float32)
+        return LinearScores(by_label.indptr, by_label.indices, by_label.data, base.biases_, sums, background)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -201,7 +213,8 @@ class LPSRNB(PartitionedRanking):
 
     Attributes
     ----------
-    As of `LPSR`, and sum_weights_ : float32 array (n_labels,), what one unit of a row's sum adds
+    As of `LPSR`, and sum_weights_ : float32 array (n_labels,), what one unit of a row's sum adds; background_ : float32
+    array (n_features,), what is subtracted for all labels
 
     Examples
     --------
@@ -214,16 +227,10 @@ class LPSRNB(PartitionedRanking):
     max_leaf_size: Annotated[int, Int(1), Between(50, 5000, log=True)] = 1000
     smoothing: Annotated[float, Real(0, above=True), Between(0.001, 10.0, log=True)] = 1.0
 
-    # Scores add up to one per row, and rows have several labels.
-    _threshold: ClassVar[float] = 0.2
+    _threshold: ClassVar[float] = 0.0
 
     def _base_scores(self, X: Matrix, Y: sp.csr_array, run: Run) -> LinearScores:
         return naive_bayes(X, Y, self.smoothing)
-
-    def _scaled(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return probabilities among the labels of the leaf."""
-        exponentials = np.exp(scores - scores.max(axis=1, initial=-np.inf, keepdims=True))
-        return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True), dtype=np.float32)
 
     def _training_rows(self, X: Any) -> tuple[Matrix, NDArray[Any] | None]:
         rows, names = super()._training_rows(X)
@@ -245,7 +252,9 @@ def naive_bayes(X: Matrix, Y: sp.csr_array, smoothing: float) -> LinearScores:
     """Return multinomial naive Bayes, log p(label) + Σ x_f log θ(f | label), as sparse weights by label.
 
     θ = (sum + smoothing) / (all sums + smoothing · n_features); log θ is split into log(1 + sum / smoothing), which is
-    zero where the label's rows lack the feature, and the rest, which is the same for all features.
+    zero where the label's rows lack the feature, and the rest, which is the same for all features. The same of all rows
+    together is subtracted: it changes no ranking, but makes the scores of different rows comparable, as an estimate of
+    log p(label | x).
     """
     n_rows, n_labels = Y.shape
     sums = canonical_csr(sp.csr_array(Y.T) @ sp.csr_array(X))
@@ -254,4 +263,6 @@ def naive_bayes(X: Matrix, Y: sp.csr_array, smoothing: float) -> LinearScores:
     biases = np.log(np.maximum(counts, 1) / n_rows).astype(np.float32)
     rest = np.log(smoothing / (totals + smoothing * X.shape[1])).astype(np.float32)
     weights = np.log1p(sums.data / np.float32(smoothing)).astype(np.float32)
-    return LinearScores(sums.indptr, sums.indices, weights, biases, rest)
+    by_feature = np.asarray(X.sum(axis=0, dtype=np.float64)).reshape(-1) + smoothing
+    background = np.log(by_feature / by_feature.sum()).astype(np.float32)
+    return LinearScores(sums.indptr, sums.indices, weights, biases, rest, background)

@@ -7,9 +7,11 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._base import XMCClassifier
+from longtail._cancel import current_control
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix, native_rows
 from longtail._ranges import Between
@@ -27,6 +29,9 @@ class RandomForest(State):
     """The trees; a leaf holds the shares of its rows that carry each label."""
 
     forest: Forest
+
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> RandomForest:
+        return RandomForest(self.forest.keep_labels(new_ids))
 
     def check(self, owner: str, facts: Facts) -> None:
         check_forest(self.forest, facts.n_features_in, facts.n_labels, owner)
@@ -77,7 +82,7 @@ class LabelForest(XMCClassifier):
 
     def _top_k(self, fitted: Fitted[RandomForest], X: Matrix, top_k: int) -> TopK:
         forest, n_threads = fitted.state.forest, resolve_n_jobs(self.n_jobs)
-        rest = (fitted.facts.n_labels, *forest.native(), top_k, n_threads, _core.Control())
+        rest = (fitted.facts.n_labels, *forest.native(), top_k, n_threads, current_control())
         return TopK(*_core.gbdt_top_k(native_rows(X), *rest))
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from longtail import _core
 from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
+from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix, canonical_csr, native_rows
@@ -32,6 +33,9 @@ class SparseWeights(State):
 
     index: WeightIndex
     objectives: Annotated[NDArray[np.float64], ArraySpec(np.float64, ndim=1, finite=True)]
+
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> SparseWeights:
+        return SparseWeights(self.index.keep_labels(new_ids), self.objectives)
 
     def check(self, owner: str, facts: Facts) -> None:
         self.index.check(owner, facts)
@@ -141,5 +145,5 @@ class PDSparse(XMCClassifier):
 
 
 def _ranked(index: WeightIndex, counts: NDArray[np.int64], X: Matrix, top_k: int, n_threads: int) -> TopK:
-    rest = (len(counts), *index.native(), counts, None, top_k, n_threads, _core.Control())
+    rest = (len(counts), *index.native(), counts, None, top_k, n_threads, current_control())
     return TopK(*_core.predict_ova(native_rows(X), *rest))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -28,6 +28,10 @@ class RowTree(State):
     split_weights: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True)]
     leaf_begin: Annotated[NDArray[np.int64], ArraySpec(np.int64, ndim=1, min=0)]
     leaf_label_ids: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=0)]
+
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> RowTree:
+        begin, label_ids = kept_lists(self.leaf_begin, self.leaf_label_ids, new_ids)
+        return replace(self, leaf_begin=begin, leaf_label_ids=label_ids)
 
     def check(self, owner: str, facts: Facts) -> None:
         self.check_items(owner, facts.n_features_in, facts.n_labels)
@@ -97,6 +101,15 @@ def check_lists(
     is_first[begin] = True
     if (np.diff(ids) <= 0)[~is_first[1:-1]].any():
         raise ValueError(f"{owner}: the ids of each {name} must increase; the file is damaged")
+
+
+def kept_lists(
+    begin: NDArray[np.int64], ids: NDArray[np.int32], new_ids: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Renumber the ids of lists that are laid one after another, without those whose new id is -1."""
+    found = new_ids[ids]
+    running = np.concatenate([np.zeros(1, np.int64), np.cumsum(found >= 0, dtype=np.int64)])
+    return running[begin], found[found >= 0]
 
 
 def grow_row_tree(X: sp.csr_array, Y: sp.csr_array, max_leaf_size: int, seed: int, control: _core.Control) -> Shard:

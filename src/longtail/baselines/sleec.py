@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from longtail import _core
 from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
+from longtail._cancel import current_control
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix, csr_from_parts
 from longtail._ranges import Between
@@ -20,7 +21,7 @@ from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.baselines.label_graph import embed_graph, neighbour_graph
 from longtail.baselines.ridge import Ridge
-from longtail.baselines.row_tree import RowTree, check_lists, grow_row_tree, join_row_trees
+from longtail.baselines.row_tree import RowTree, check_lists, grow_row_tree, join_row_trees, kept_lists
 from longtail.baselines.shared_arrays import arrays_of, data_of, run_tasks
 from longtail.baselines.sparse_top_k import top_k_of_sparse
 from longtail.execution import Arrays, Params, Run, Shard
@@ -44,6 +45,10 @@ class LocalEmbeddings(State):
     embeddings: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=2, finite=True)]
     row_begin: Annotated[NDArray[np.int64], ArraySpec(np.int64, ndim=1, min=0)]
     row_label_ids: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=0)]
+
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> LocalEmbeddings:
+        begin, label_ids = kept_lists(self.row_begin, self.row_label_ids, new_ids)
+        return replace(self, row_begin=begin, row_label_ids=label_ids)
 
     def check(self, owner: str, facts: Facts) -> None:
         self.tree.check_items(owner, facts.n_features_in, facts.n_rows)
@@ -177,7 +182,7 @@ class SLEEC(XMCClassifier):
         return LocalEmbeddings(tree=tree, tree_roots=roots, row_begin=Y.indptr, row_label_ids=Y.indices, **joined)
 
     def _top_k(self, fitted: Fitted[LocalEmbeddings], X: Matrix, top_k: int) -> TopK:
-        state, n_threads, control = fitted.state, resolve_n_jobs(self.n_jobs), _core.Control()
+        state, n_threads, control = fitted.state, resolve_n_jobs(self.n_jobs), current_control()
         label_ids = np.full((X.shape[0], top_k), -1, dtype=np.int32)
         scores = np.zeros((X.shape[0], top_k), dtype=np.float32)
         ones = np.ones(len(state.row_label_ids), dtype=np.float32)

@@ -54,6 +54,20 @@ class WeightIndex(State):
             return (self.codes[places] * self.scales[self.label_ids[places]]).astype(np.float32)
         return np.asarray(self.weights[places])
 
+    def keep_labels(self, new_ids: NDArray[np.int32]) -> WeightIndex:
+        is_kept = new_ids >= 0
+        entries = is_kept[self.label_ids]
+        running = np.zeros(len(entries) + 1, dtype=np.int64)
+        np.cumsum(entries, out=running[1:])
+        return WeightIndex(
+            running[self.indptr],
+            new_ids[self.label_ids[entries]],
+            self.weights if self.is_int8 else self.weights[entries],
+            self.codes[entries] if self.is_int8 else self.codes,
+            self.scales[is_kept] if self.is_int8 else self.scales,
+            self.biases[is_kept],
+        )
+
     def check(self, owner: str, facts: Facts) -> None:
         unused = {"index_weights_": self.weights} if self.is_int8 else {"index_codes_": self.codes}
         for name, array in unused.items():
@@ -74,19 +88,7 @@ class OneVsAll(State):
     statistics: dict[str, NDArray[Any]] | None = None
 
     def keep_labels(self, new_ids: NDArray[np.int32]) -> OneVsAll:
-        index, is_kept = self.index, new_ids >= 0
-        entries = is_kept[index.label_ids]
-        running = np.zeros(len(entries) + 1, dtype=np.int64)
-        np.cumsum(entries, out=running[1:])
-        smaller = WeightIndex(
-            running[index.indptr],
-            new_ids[index.label_ids[entries]],
-            index.weights if index.is_int8 else index.weights[entries],
-            index.codes[entries] if index.is_int8 else index.codes,
-            index.scales[is_kept] if index.is_int8 else index.scales,
-            index.biases[is_kept],
-        )
-        return OneVsAll(smaller, self.label_prints[is_kept], self.n_unconverged)
+        return OneVsAll(self.index.keep_labels(new_ids), self.label_prints[new_ids >= 0], self.n_unconverged)
 
     def check(self, owner: str, facts: Facts) -> None:
         self.index.check(owner, facts)
