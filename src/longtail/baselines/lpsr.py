@@ -42,13 +42,10 @@ class LinearScores(State):
     background: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True)]
 
     def keep_labels(self, new_ids: NDArray[np.int32]) -> LinearScores:
-        by_label = self.matrix(len(self.background))[new_ids >= 0]
-        begin, biases, sums = (
-            by_label.indptr.astype(np.int64),
-            self.biases[new_ids >= 0],
-            self.sum_weights[new_ids >= 0],
-        )
-        return LinearScores(begin, by_label.indices, by_label.data, biases, sums, self.background)
+        kept = new_ids >= 0
+        by_label = canonical_csr(self.matrix(len(self.background))[kept])
+        biases, sums = self.biases[kept], self.sum_weights[kept]
+        return LinearScores(by_label.indptr, by_label.indices, by_label.data, biases, sums, self.background)
 
     def check(self, owner: str, facts: Facts) -> None:
         for name in ("biases", "sum_weights"):
