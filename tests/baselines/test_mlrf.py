@@ -75,9 +75,9 @@ def test_candidates_divide_the_rows_and_separate_zeros() -> None:
     values = np.array([[0, 5, 1], [0, 5, 2], [0, 5, 3], [7, 5, 4]], dtype=np.float32)
     which, thresholds = candidates(values, 3)
     pairs = list(zip(which.tolist(), thresholds.tolist(), strict=True))
-    assert (0, 0.0) in pairs
+    assert (0, 3.5) in pairs
     assert 1 not in which, "a constant column has no split"
-    assert {threshold for column, threshold in pairs if column == 2} == {1, 2, 3}
+    assert {threshold for column, threshold in pairs if column == 2} == {1.5, 2.5, 3.5}
 
 
 @pytest.mark.parametrize("model", [lt.MLRF(n_trees=10), lt.MLRFnDCG(n_trees=10)])

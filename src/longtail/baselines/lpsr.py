@@ -19,6 +19,7 @@ from longtail._matrices import Matrix, canonical_csr, csr_from_parts, with_colum
 from longtail._ranges import Between
 from longtail._rules import Int, Real
 from longtail._topk import TopK
+from longtail.baselines.cut_score import CUT_ROWS, CUT_TOP_K, cut_score
 from longtail.baselines.row_tree import RowTree, check_lists, grow_row_tree
 from longtail.baselines.shared_arrays import arrays_of, data_of, run_tasks
 from longtail.dismec import DiSMEC
@@ -111,28 +112,33 @@ class PartitionedRanking(XMCClassifier):
         return Partitioned(self._base_scores(X, Y, run), tree)
 
     def _top_k(self, fitted: Fitted[Partitioned], X: Matrix, top_k: int) -> TopK:
-        state, rows = fitted.state, sp.csr_array(X)
-        row_ids = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        row_sums = np.bincount(row_ids, weights=rows.data, minlength=rows.shape[0]).astype(np.float32)
-        offsets = rows @ state.base.background
-        if rows.shape[1] > max(_MANY_FEATURES, 4 * state.n_entries):
-            # What follows takes memory for all features, which a file may claim without naming them.
-            rows, state = with_columns(rows, state.used_features), state.compact
-        weights = state.base.matrix(rows.shape[1])
-        label_ids = np.full((rows.shape[0], top_k), -1, dtype=np.int32)
-        scores = np.zeros((rows.shape[0], top_k), dtype=np.float32)
-        for leaf, all_members in state.tree.leaves_of(rows):
-            labels = state.tree.labels_of(leaf)
-            chosen, n_kept = weights[labels], min(top_k, len(labels))
-            for begin in range(0, len(all_members), _ROWS_PER_BLOCK):
-                members = all_members[begin : begin + _ROWS_PER_BLOCK]
-                found = (chosen @ rows[members].T).toarray().T + state.base.biases[labels]
-                found += row_sums[members, None] * state.base.sum_weights[labels]
-                found = np.nan_to_num(found - offsets[members, None])  # absurd weights overflow
-                order = np.argsort(-found, axis=1, kind="stable")[:, :n_kept]
-                label_ids[members, :n_kept] = labels[order]
-                scores[members, :n_kept] = np.take_along_axis(found, order, axis=1)
-        return TopK(label_ids, scores)
+        return _rank(fitted.state, X, top_k)
+
+
+def _rank(state: Partitioned, X: Matrix, top_k: int) -> TopK:
+    """Rank the labels of the leaves that rows reach."""
+    rows = sp.csr_array(X)
+    row_ids = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    row_sums = np.bincount(row_ids, weights=rows.data, minlength=rows.shape[0]).astype(np.float32)
+    offsets = rows @ state.base.background
+    if rows.shape[1] > max(_MANY_FEATURES, 4 * state.n_entries):
+        # What follows takes memory for all features, which a file may claim without naming them.
+        rows, state = with_columns(rows, state.used_features), state.compact
+    weights = state.base.matrix(rows.shape[1])
+    label_ids = np.full((rows.shape[0], top_k), -1, dtype=np.int32)
+    scores = np.zeros((rows.shape[0], top_k), dtype=np.float32)
+    for leaf, all_members in state.tree.leaves_of(rows):
+        labels = state.tree.labels_of(leaf)
+        chosen, n_kept = weights[labels], min(top_k, len(labels))
+        for begin in range(0, len(all_members), _ROWS_PER_BLOCK):
+            members = all_members[begin : begin + _ROWS_PER_BLOCK]
+            found = (chosen @ rows[members].T).toarray().T + state.base.biases[labels]
+            found += row_sums[members, None] * state.base.sum_weights[labels]
+            found = np.nan_to_num(found - offsets[members, None])  # absurd weights overflow
+            order = np.argsort(-found, axis=1, kind="stable")[:, :n_kept]
+            label_ids[members, :n_kept] = labels[order]
+            scores[members, :n_kept] = np.take_along_axis(found, order, axis=1)
+    return TopK(label_ids, scores)
 
 
 def learn_tree(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
@@ -228,6 +234,14 @@ class LPSRNB(PartitionedRanking):
 
     def _base_scores(self, X: Matrix, Y: sp.csr_array, run: Run) -> LinearScores:
         return naive_bayes(X, Y, self.smoothing)
+
+    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **options: Any) -> Partitioned:
+        """Also shift all scores so that training rows get as many labels >= 0 as they carry."""
+        state = super()._fit(X, Y, run, **options)
+        n_rows = min(CUT_ROWS, X.shape[0])
+        top = _rank(state, X[:n_rows], min(CUT_TOP_K, Y.shape[1]))
+        cut = cut_score(top.scores[top.label_ids >= 0], int(Y.indptr[n_rows]))
+        return replace(state, base=replace(state.base, biases=state.base.biases - np.float32(cut)))
 
     def _training_rows(self, X: Any) -> tuple[Matrix, NDArray[Any] | None]:
         rows, names = super()._training_rows(X)

@@ -112,7 +112,7 @@ def _best_split(
 
 
 def candidates(values: Dense, n_thresholds: int) -> tuple[Ids, NDArray[np.float32]]:
-    """Return columns and thresholds: distinct quantiles of each column that leave rows on both sides."""
+    """Return columns and thresholds: just above distinct quantiles of each column, with rows on both sides."""
     order = np.sort(values, axis=0)
     n_rows = len(values)
     ranks = np.unique((np.arange(1, n_thresholds + 1) * n_rows) // (n_thresholds + 1))
@@ -121,7 +121,11 @@ def candidates(values: Dense, n_thresholds: int) -> tuple[Ids, NDArray[np.float3
     found = np.sort(np.vstack([order[:1], found]), axis=0)
     is_new = np.vstack([np.ones((1, values.shape[1]), dtype=bool), np.diff(found, axis=0) > 0]) & (found < order[-1])
     which, places = np.nonzero(is_new.T)
-    return which, found[places, which]
+    below = found[places, which]
+    above = order[(values[:, which] <= below).sum(axis=0), which]
+    # Half-way to the next value: rounding of a row, as when rows are scaled, must not change its side.
+    middle = below + (above - below) / 2
+    return which, np.where(middle < above, middle, below)
 
 
 def gini_score(sums: Dense) -> NDArray[np.float64]:
