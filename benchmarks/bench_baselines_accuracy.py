@@ -40,7 +40,7 @@ def main() -> None:
             record["model_bytes"] = sum(getattr(model, name).nbytes for name in model._fitted_arrays())
             found = lt.metrics.evaluate(top, Y_test, propensity)
             emit(
-                record | {name: round(100 * float(found[name]), 2) for name in NAMES},
+                record | {name: round(float(found[name]), 2) for name in NAMES},
                 "baselines" if options.save else None,
             )
 
