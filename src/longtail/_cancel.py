@@ -31,6 +31,12 @@ def current_control() -> _core.Control:
     return _core.Control() if found is None else found
 
 
+def check_cancelled() -> None:
+    """Raise ``Cancelled`` if this context was told to stop: for predictions that are written in Python."""
+    if current_control().cancelled:
+        raise _core.Cancelled("stopped before the end")
+
+
 @contextmanager
 def as_interrupt() -> Iterator[None]:
     """Turn a kernel's ``Cancelled`` into KeyboardInterrupt, where nothing but Ctrl-C can have stopped it."""

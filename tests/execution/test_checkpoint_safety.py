@@ -137,7 +137,7 @@ def test_the_lock_names_its_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_file_system_without_locks_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(*_: Any) -> bool:
+    def refuse(*_: Any, **__: Any) -> bool:
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr("longtail._os.try_lock", refuse)

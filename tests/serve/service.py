@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2 as httpx
@@ -91,9 +90,7 @@ def serving(model: Path, *options: str, **settings: str | None):
 
 def load(port: int, *, n_connections: int, seconds: float, body: dict, on_half=lambda: None) -> Counter:
     """Send requests on many kept-alive connections; count answers by status, and everything else by its name."""
-    # In a thread of its own: after a browser test, this thread has a running event loop that asyncio.run refuses.
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: asyncio.run(_load(port, n_connections, seconds, body, on_half))).result()
+    return asyncio.run(_load(port, n_connections, seconds, body, on_half))
 
 
 async def _load(port: int, n_connections: int, seconds: float, body: dict, on_half) -> Counter:

@@ -19,8 +19,9 @@ def _find_browser() -> str | None:
     return os.environ.get("LONGTAIL_BROWSER") or next(filter(None, map(shutil.which, names)), None)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
+    # Not for the session: the driver's event loop would stay in this thread, and asyncio.run of later tests would fail.
     path = _find_browser()
     if path is None:
         pytest.skip("no Chromium here: scripts/install-chromium gets it from the system's packages")
