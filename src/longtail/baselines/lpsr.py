@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from longtail import _core
 from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
+from longtail._cancel import check_cancelled
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix, canonical_csr, csr_from_parts, with_columns
 from longtail._ranges import Between
@@ -131,6 +132,7 @@ def _rank(state: Partitioned, X: Matrix, top_k: int) -> TopK:
         labels = state.tree.labels_of(leaf)
         chosen, n_kept = weights[labels], min(top_k, len(labels))
         for begin in range(0, len(all_members), _ROWS_PER_BLOCK):
+            check_cancelled()
             members = all_members[begin : begin + _ROWS_PER_BLOCK]
             found = (chosen @ rows[members].T).toarray().T + state.base.biases[labels]
             found += row_sums[members, None] * state.base.sum_weights[labels]
