@@ -101,7 +101,7 @@ struct Problem {
     }
     EdgeWeights train(const TrainConfig& config, int n_threads = 1) const {
         Control control;
-        const TrainData data{x.view(), rows_of_labels.labels(), {}, {}};
+        const TrainData data{x.view(), rows_of_labels.labels(), {}, {}, {}};
         std::vector<std::int32_t> ids(shape.child_indptr.size() - 1);
         for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i);
         return train_nodes(data, view(shape), ids, config, 7, n_threads, control);
