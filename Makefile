@@ -115,14 +115,14 @@ cpp-test: $(VENV)/.built
 	@scripts/install-doctest
 	$(BIN)/cmake $(BUILD) -DLONGTAIL_TESTS=ON >/dev/null
 	$(BIN)/cmake --build $(BUILD) --target longtail_tests
-	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure
+	$(BIN)/ctest --test-dir $(BUILD) --parallel 2 --output-on-failure
 
 # asan: address and undefined-behaviour sanitizers, AVX2 and AVX-512 code. tsan: thread sanitizer, the best set.
 asan tsan: $(VENV)/.ready
 	@scripts/install-doctest
 	$(BIN)/cmake --preset $@ -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) >/dev/null
 	$(BIN)/cmake --build build/$@ --target longtail_tests
-	$(BIN)/ctest --test-dir build/$@ --output-on-failure
+	$(BIN)/ctest --test-dir build/$@ --parallel 2 --output-on-failure
 
 # Our systems and other libraries on the public data sets, in the order of benchmarks/matrix.toml. The same command
 # continues a run that was stopped. Results go to build/bench, not to the results shown in the docs: to extend those,
