@@ -180,6 +180,7 @@ def test_the_slider_favours_rare_labels(open_page):
     page = open_page(FakeTagger(calibrated=True))
     write(page)
     before = names(page)
+    assert page.inner_text("#rare-value") == "most probable first"
     with page.expect_request(lambda request: "api/tag" in request.url and "power:1" in (request.post_data or "")):
         page.locator("#rare").fill("100")
     page.wait_for_function("first => document.querySelector('.label-name').textContent !== first", arg=before[0])

@@ -110,7 +110,7 @@ function thresholdChanged() {
 
 function rareChanged() {
   const rare = Number(byId("rare").value);
-  byId("rare-value").textContent = rare === 0 ? "as trained" : `${rare} % rare`;
+  byId("rare-value").textContent = rare === 0 ? "most probable first" : `${rare} % rare`;
   tagSoon();
 }
 
