@@ -18,6 +18,13 @@ _NEEDED = (
     "examples",
     "README.md",
     "CHANGELOG.md",
+    "CITATION.cff",
+    "LICENSE",
+    "CMakeLists.txt",
+    ".dockerignore",
+    "packaging",
+    "cpp",
+    "cmake",
     "pyproject.toml",
     "mkdocs.yml",
 )

@@ -7,8 +7,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
 
+yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 CONTAINERFILE = ROOT / "packaging" / "Containerfile"
@@ -36,6 +36,10 @@ def test_the_conda_recipe_has_the_version_and_requirements_of_the_project(recipe
     scripts = [f"{name} = {place}" for name, place in PROJECT["project"]["scripts"].items()]
     assert recipe["build"]["entry_points"] == scripts
     assert (ROOT / recipe["about"]["license_file"]).exists()
+
+
+def test_the_citation_names_the_version_of_the_project():
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == PROJECT["project"]["version"]
 
 
 def instructions():

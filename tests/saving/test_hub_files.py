@@ -3,6 +3,7 @@
 import pytest
 
 import longtail as lt
+from longtail.saving import record_evaluation
 
 
 @pytest.fixture
@@ -30,6 +31,28 @@ def test_a_new_repository_of_a_hub_can_be_filled(tagger, tmp_path):
         lt.save(tagger, path)
     lt.save(tagger, path, overwrite=True)
     assert (path / "README.md").read_text() == "mine"
+    assert lt.load(path).n_labels_ == 2
+
+
+def test_an_evaluation_is_recorded_beside_a_readme(tagger, tmp_path):
+    path = tmp_path / "tags.model"
+    lt.save(tagger, path)
+    (path / "README.md").write_text("mine")
+    record_evaluation(path, {"P@1": 50.0}, n_rows=2)
+    assert lt.load(path).card()["metrics"] == {"P@1": 50.0}
+    assert (path / "README.md").read_text() == "mine"
+
+
+def test_a_folder_that_the_hubs_client_downloaded_can_be_saved_again(tagger, tmp_path):
+    path = tmp_path / "tags.model"
+    lt.save(tagger, path)
+    note = path / ".cache" / "huggingface" / "download" / "manifest.json.metadata"
+    note.parent.mkdir(parents=True)
+    note.write_text("a commit")
+    lt.save(tagger, path, overwrite=True)
+    assert note.read_text() == "a commit"
+    record_evaluation(path, {"P@1": 50.0}, n_rows=2)
+    assert note.read_text() == "a commit"
     assert lt.load(path).n_labels_ == 2
 
 

@@ -23,7 +23,12 @@ def locked():
 
 @pytest.mark.parametrize(
     "headers",
-    [{"x-api-key": "open sesame"}, {"authorization": "Bearer open sesame"}, {"authorization": "bearer open sesame"}],
+    [
+        {"x-api-key": "open sesame"},
+        {"authorization": "Bearer open sesame"},
+        {"authorization": "bearer open sesame"},
+        {"authorization": "Basic YW55Om9wZW4gc2VzYW1l"},
+    ],
 )
 def test_the_key_opens(locked, headers):
     assert locked.post("/api/tag", json=TAG, headers=headers).status_code == 200

@@ -27,8 +27,10 @@ from longtail import _os
 
 _N_SLOTS = 1000
 _OWN_FILE = re.compile(r"manifest\.json|[A-Za-z][A-Za-z0-9_]{0,63}\.(?:npy|jsonl)")
-# Files of a model hub that lie beside a model: they stay when the model is replaced.
-_COMPANIONS = ("README.md", "config.json", ".gitattributes")
+# Files of a model hub that lie beside a model: they stay when the model is replaced. `.cache` is where the hub's client
+# notes what it has downloaded.
+_COMPANIONS = ("README.md", "LICENSE", "config.json", ".gitattributes", ".gitignore")
+_COMPANION_FOLDER = ".cache"
 _OWN_FOLDER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
 
@@ -161,11 +163,13 @@ def _foreign_entry(folder: Path, *, is_top: bool) -> Path | None:
     """Return something that would be lost with ``folder`` though longtail did not write it."""
     entries = list(os.scandir(folder))
     names = {entry.name for entry in entries}
-    if is_top and "manifest.json" not in names and not names <= set(_COMPANIONS):
+    if is_top and "manifest.json" not in names and not names <= {*_COMPANIONS, _COMPANION_FOLDER}:
         return folder
     for entry in entries:
         path = Path(entry.path)
         if entry.is_dir(follow_symlinks=False):
+            if is_top and entry.name == _COMPANION_FOLDER:
+                continue
             found = _foreign_entry(path, is_top=False) if _OWN_FOLDER.fullmatch(entry.name) else path
             if found is not None:
                 return found
@@ -175,9 +179,14 @@ def _foreign_entry(folder: Path, *, is_top: bool) -> Path | None:
 
 
 def _copy_companions(source: Path, folder: Path) -> None:
+    """Copy them; those already in ``folder`` may be links to the very same files, or to an earlier model's."""
     for name in _COMPANIONS:
-        with suppress(FileNotFoundError):
+        if _exists(source / name):
+            (folder / name).unlink(missing_ok=True)
             shutil.copyfile(source / name, folder / name, follow_symlinks=False)
+    if (source / _COMPANION_FOLDER).is_dir():
+        shutil.rmtree(folder / _COMPANION_FOLDER, ignore_errors=True)
+        shutil.copytree(source / _COMPANION_FOLDER, folder / _COMPANION_FOLDER, symlinks=True)
 
 
 class _Lock(Enum):

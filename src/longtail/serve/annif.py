@@ -1,6 +1,7 @@
 """The part of Annif's REST API that its `http` backend and other clients use: projects, suggestions and learning.
 
-Annif's scores lie in [0, 1]: probabilities of a calibrated model, else the logistic function of the score.
+Annif's scores lie in [0, 1]: probabilities of a calibrated model, else the logistic function of the score. Texts
+and limits beyond those of the service are cut, not refused: Annif would log the refusal and go on without suggestions.
 """
 
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from longtail.serve.schemas import ErrorResponse
 PREFIX = "/v1/projects"
 _FORM = "application/x-www-form-urlencoded"
 _DEFAULT_LIMIT = 10
+_MAX_FIELDS = 100  # Annif sends a field for every column of metadata
 
 
 class Backend(BaseModel):
@@ -160,16 +162,14 @@ def add_annif(
 
 def _parse_form(body: bytes, limits: Limits) -> SuggestForm:
     try:
-        fields = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=20, errors="strict"))
+        fields = dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS, errors="strict"))
     except ValueError:
-        raise HTTPException(422, "the body must be a form in UTF-8 with at most 20 fields") from None
+        raise HTTPException(422, f"the body must be a form in UTF-8 with at most {_MAX_FIELDS} fields") from None
     if "text" not in fields:
         raise HTTPException(422, "text must be given")
-    if len(fields["text"]) > limits.max_text_chars:
-        raise HTTPException(422, f"text must have at most {limits.max_text_chars:,} characters")
     return SuggestForm(
-        text=fields["text"],
-        limit=_number(fields, "limit", int, min(_DEFAULT_LIMIT, limits.max_top_k), 1, limits.max_top_k),
+        text=fields["text"][: limits.max_text_chars],
+        limit=min(_number(fields, "limit", int, _DEFAULT_LIMIT, 1, 2**31 - 1), limits.max_top_k),
         threshold=_number(fields, "threshold", float, 0.0, 0, 1),
         language=fields.get("language"),
     )
@@ -188,8 +188,8 @@ def _number(fields: dict[str, str], name: str, kind: type, default: float, least
 
 def _form_schema(limits: Limits) -> dict[str, Any]:
     properties = {
-        "text": {"type": "string", "maxLength": limits.max_text_chars},
-        "limit": {"type": "integer", "minimum": 1, "maximum": limits.max_top_k},
+        "text": {"type": "string", "description": f"The first {limits.max_text_chars:,} characters count."},
+        "limit": {"type": "integer", "minimum": 1, "description": f"At most {limits.max_top_k} labels are given."},
         "threshold": {"type": "number", "minimum": 0, "maximum": 1},
         "language": {"type": "string"},
     }

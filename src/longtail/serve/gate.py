@@ -6,6 +6,8 @@ Plain ASGI on the event loop: its counters need no locks, and a refused request 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import hashlib
 import hmac
 import json
@@ -76,7 +78,8 @@ class Gate:
     limits : Limits
     board : Board
     api_key : str or None
-        When given, requests must carry it as `Authorization: Bearer KEY` or `X-API-Key: KEY`.
+        When given, requests must carry it as `Authorization: Bearer KEY`, `X-API-Key: KEY` or the password of
+        `Authorization: Basic`, which is all that clients such as Annif can send (`http://any:KEY@host/…`).
     allowed_hosts : names or None
         When given, the Host header must name one of these. Otherwise a web site could reach a service on loopback by
         pointing its own name there (DNS rebinding).
@@ -221,6 +224,8 @@ class Gate:
         scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() == b"bearer":
             given = token.strip()
+        elif scheme.lower() == b"basic":
+            given = _password(token.strip())
         # Digests have equal lengths, so the comparison takes the same time whatever was sent.
         if not hmac.compare_digest(_digest(given), self._key_digest):
             raise RefusedError(401, "this service needs an API key", [(b"www-authenticate", b"Bearer")])
@@ -282,6 +287,14 @@ def _too_large(max_bytes: int) -> RefusedError:
 
 def _digest(key: bytes) -> bytes:
     return hashlib.sha256(key).digest()
+
+
+def _password(credentials: bytes) -> bytes:
+    """Return the password of Basic authentication; the user name does not matter."""
+    try:
+        return base64.b64decode(credentials, validate=True).partition(b":")[2]
+    except binascii.Error:
+        return b""
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
