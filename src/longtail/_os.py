@@ -33,6 +33,11 @@ def open_entry(name: str, folder: int) -> int:
     return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
 
 
+def entry_mode(name: str, folder: int) -> int:
+    """Return the kind and permissions of an entry of an open folder, of the link itself if it is one."""
+    return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+
+
 def open_lock_file(path: Path) -> int:
     """Open a file to lock it; make it if it is not there."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

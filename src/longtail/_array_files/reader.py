@@ -211,7 +211,7 @@ class ArrayDirectory:
         owner, kind = self.path / name, "directory" if is_folder else "file"
         is_kind = stat.S_ISDIR if is_folder else stat.S_ISREG
         try:
-            mode = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mode
+            mode = _os.entry_mode(name, self._descriptor)
             if stat.S_ISLNK(mode):
                 raise ValueError(f"{owner}: is a symbolic link; a {kind} must be there itself, copy it")
             if not is_kind(mode):

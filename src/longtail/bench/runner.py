@@ -30,6 +30,7 @@ _TOP_K = 5
 _MACRO = {"f1": "macro-F1", "recall": "macro-recall", "balanced_accuracy": "balanced-accuracy"}
 _METRICS = tuple(f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG", "coverage") for k in (1, 3, 5))
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has no SIGKILL
 
 Tell = Callable[[Cell, dict[str, Any] | None], None]
 
@@ -184,7 +185,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """End the worker and what it started."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(process.pid, _KILL)
     elif process.poll() is None:
         process.kill()
     process.wait()
@@ -196,7 +197,7 @@ def _reason(code: int, log: str) -> str:
         if " panicked at " in line:  # Rust prints the reason first, then notes
             lines = [" ".join(lines[number : number + 2])]
             break
-    if -code == signal.SIGKILL:  # not ours: a timeout is reported as such
+    if -code == _KILL:  # not ours: a timeout is reported as such
         return "killed by the system (SIGKILL), as it does when memory runs out"
     if code < 0:
         signals = {int(number): number.name for number in signal.Signals}

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from longtail import _os
 from longtail.feedback.record import Feedback, labels_as_json
 
 _APPLICATION_ID = 0x4C546662  # "LTfb"
@@ -230,7 +231,7 @@ class FeedbackStore:
             connection.close()
             raise
         if is_new:
-            _sync_directory(self.path.parent)
+            _os.sync(self.path.parent)  # the name of the new file
         return connection
 
     def _check_or_make(self, connection: sqlite3.Connection) -> None:
@@ -286,12 +287,3 @@ def _as_os_error(error: sqlite3.DatabaseError, path: Path) -> Exception:
     if code in _DAMAGED:
         return ValueError(f"{path}: must be a feedback file, got a damaged or other file ({error})")
     return OSError(errno.EIO, f"the feedback file cannot be used: {error}", str(path))
-
-
-def _sync_directory(folder: Path) -> None:
-    """Put the name of a new file on disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
