@@ -36,11 +36,12 @@ def all_scores(model: XMCClassifier, X: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("max_factorised", [100, 0], ids=["factorised", "conjugate gradients"])
 @pytest.mark.parametrize("is_sparse", [True, False])
-def test_ridge_agrees_with_scikit_learn(max_factorised: int, is_sparse: bool) -> None:
+@pytest.mark.parametrize("n_rows", [8, None], ids=["fewer rows than features", "more rows than features"])
+def test_ridge_agrees_with_scikit_learn(max_factorised: int, is_sparse: bool, n_rows: int | None) -> None:
     from sklearn.linear_model import Ridge as Expected
 
     X, Y = problem()
-    X = X + 3  # so that centring matters
+    X, Y = X[:n_rows] + 3, Y[:n_rows]  # so that centring matters
     rows = sp.csr_array(X) if is_sparse else X
     W, intercepts = Ridge(rows, 0.7, _core.Control(), max_factorised=max_factorised).regress(Y.toarray())
     expected = Expected(alpha=0.7).fit(X, Y.toarray())

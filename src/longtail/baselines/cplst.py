@@ -29,7 +29,7 @@ def learn_cplst(arrays: Arrays, params: Params, task_id: int, control: _core.Con
         ridge = Ridge(X, float(params["l2"] or 0), control)
 
         def apply(V: Dense) -> Dense:
-            W = ridge.solve(ridge.transposed_times(labels.times(V)))
+            W = ridge.weights(labels.times(V))
             return labels.transposed_times(ridge.times(W))
 
         _, V = leading_eigenvectors(

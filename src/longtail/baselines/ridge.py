@@ -13,7 +13,8 @@ from longtail import _core
 from longtail._matrices import Matrix
 from longtail.gbdt.projection import Both, Dense, conjugate_gradients
 
-# Up to so many features XᵀX is factorised: 8 bytes times the square, 288 MB. Beyond, conjugate gradients.
+# XᵀX, or XXᵀ where there are fewer rows than features, is factorised up to this size: 8 bytes times its square, 288 MB.
+# Beyond it, conjugate gradients.
 _MAX_FACTORISED = 6000
 _N_CG_STEPS = 50
 # Relative to the diagonal: keeps the factorisation stable for repeated columns and huge values.
@@ -28,7 +29,9 @@ class Ridge:
         self.n_rows = X.shape[0]
         self.means = np.asarray(X.mean(axis=0, dtype=np.float64)).reshape(-1)
         self._l2 = l2
-        self._factor = _factorised(X, self.means, l2) if X.shape[1] <= max_factorised else None
+        self._by_rows = self.n_rows < X.shape[1]
+        is_small = min(X.shape) <= max_factorised
+        self._factor = _factorised(X, self.means, l2, by_rows=self._by_rows) if is_small else None
 
     def times(self, W: Dense) -> Dense:
         """Return the centred X times W."""
@@ -38,11 +41,14 @@ class Ridge:
         """Return the transposed centred X times T."""
         return self.rows.transposed_times(T) - np.outer(self.means, T.sum(axis=0, dtype=np.float64)).astype(np.float32)
 
-    def solve(self, goal: Dense) -> Dense:
-        """Return (XᵀX + l2)⁻¹ goal for the centred X."""
+    def weights(self, T: Dense) -> Dense:
+        """Return (XᵀX + l2)⁻¹ XᵀT = Xᵀ(XXᵀ + l2)⁻¹ T for the centred X."""
         if self._factor is not None:
+            goal = T if self._by_rows else self.transposed_times(T)
             solution = scipy.linalg.cho_solve(self._factor, goal, check_finite=False)
-            return np.ascontiguousarray(solution, dtype=np.float32)
+            solution = np.ascontiguousarray(solution, dtype=np.float32)
+            return self.transposed_times(solution) if self._by_rows else solution
+        goal = self.transposed_times(T)
         squares = np.maximum(self.rows.column_squares - self.n_rows * self.means**2, 0)
         diagonal = (squares * (1 + _FLOOR) + self._l2).astype(np.float32)[:, None]
         start = np.zeros(goal.shape, dtype=np.float32)
@@ -50,7 +56,7 @@ class Ridge:
 
     def regress(self, T: Dense) -> tuple[Dense, Dense]:
         """Return W and b for the targets T."""
-        W = self.solve(self.transposed_times(T))
+        W = self.weights(T)
         intercepts = T.mean(axis=0, dtype=np.float64) - self.means @ W
         return W, intercepts.astype(np.float32)
 
@@ -58,11 +64,17 @@ class Ridge:
         return self.transposed_times(self.times(W)) + np.float32(self._l2) * W
 
 
-def _factorised(X: Matrix, means: NDArray[np.float64], l2: float) -> tuple[NDArray[np.float64], bool]:
+def _factorised(X: Matrix, means: NDArray[np.float64], l2: float, *, by_rows: bool) -> tuple[NDArray[np.float64], bool]:
+    """Factorise XᵀX + l2, or XXᵀ + l2, of the centred X."""
     wide = X.astype(np.float64)
-    gram = wide.T @ wide
+    gram = wide @ wide.T if by_rows else wide.T @ wide
     gram = gram.toarray() if sp.issparse(gram) else gram
-    gram -= X.shape[0] * np.outer(means, means)
+    if by_rows:
+        shift = wide @ means
+        gram -= shift[:, None] + shift
+        gram += means @ means
+    else:
+        gram -= X.shape[0] * np.outer(means, means)
     places = np.arange(len(gram))
     gram[places, places] = np.maximum(gram[places, places], 0) * (1 + _FLOOR) + l2
     factor, is_lower = scipy.linalg.cho_factor(gram, overwrite_a=True, check_finite=False)
