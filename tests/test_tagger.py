@@ -33,6 +33,12 @@ def tagger(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> lt.Tagger:
     return lt.Tagger(WordCounter(), lt.TextVectorizer(min_df=1)).fit(texts, label_rows())
 
 
+@pytest.fixture(scope="module")
+def sample_tagger() -> lt.Tagger:
+    sample = lt.datasets.load_sample()
+    return lt.Tagger(lt.DiSMEC(n_jobs=1)).fit(sample.train_texts[:800], sample.train_labels[:800], calibrate=True)
+
+
 def names(tags: list[lt.Tag]) -> list[str]:
     return [tag.label for tag in tags]
 
@@ -72,7 +78,7 @@ def test_labels_far_down_are_found_among_many(monkeypatch: pytest.MonkeyPatch) -
     words = [f"w{i:04d}" for i in range(n_labels)]
     tagger = lt.Tagger(WordCounter(), lt.TextVectorizer(min_df=1)).fit(words, [[f"L{i:04d}"] for i in range(n_labels)])
     wanted = ["L2999", "L0007", "L1500"]
-    found = tagger.tag(["w0007 w0001", "nothing"], include=wanted, top_k=2)
+    found = tagger.tag(["w0007 w0001", "w0003"], include=wanted, top_k=2)
     assert names(found[0])[0] == "L0007"
     assert all(set(names(row)) <= set(wanted) and len(row) == 2 for row in found)
     assert tagger.tag(["w0007"], exclude=[f"L{i:04d}" for i in range(2998)], top_k=5)[0] != []
@@ -86,7 +92,7 @@ def test_calibrated_taggers_know_how_many_labels_to_give(texts: list[str], tagge
     n_right = sum(set(names(row)) == set(labels) for row, labels in zip(found, label_rows(), strict=True))
     assert n_right >= 55
     assert {len(row) for row in found} >= {1, 2}
-    for row in tagger.tag(texts[:5], top_k=4, utility="precision"):
+    for row in tagger.tag(texts[:5], top_k=4):
         assert all(tag.proba is not None and 0 <= tag.proba <= 1 for tag in row)
         assert [tag.proba for tag in row] == sorted((tag.proba or 0.0 for tag in row), reverse=True)
     certain = tagger.tag(texts, threshold=0.9)
@@ -99,8 +105,10 @@ def test_utilities_change_what_a_tagger_proposes(texts: list[str]) -> None:
     by_proba, by_rarity = (tagger.tag(text, top_k=4, utility=utility)[0] for utility in ("precision", "power:10"))
     counts = dict(zip(tagger.label_names_, tagger.label_counts_.tolist(), strict=True))
     assert counts[by_rarity[0].label] == min(counts.values())
-    assert {tag.label: tag for tag in by_proba} == {tag.label: tag for tag in by_rarity}  # same scores and chances
-    assert tagger.tag(text, top_k=1, utility="power:10", max_loss=0)[0] == by_proba[:1]
+    assert {tag[:3] for tag in by_proba} == {tag[:3] for tag in by_rarity}  # same scores and chances
+    assert [tag.utility for tag in by_proba] == [None] * 4
+    assert [tag.utility for tag in by_rarity] == sorted((tag.utility or 0.0 for tag in by_rarity), reverse=True)
+    assert names(tagger.tag(text, top_k=1, utility="power:10", max_loss=0)[0]) == names(by_proba[:1])
     assert [tag.score for tag in tagger.tag(text, 4, utility="score")[0]] == sorted(
         (tag.score for tag in by_proba), reverse=True
     )
@@ -109,6 +117,38 @@ def test_utilities_change_what_a_tagger_proposes(texts: list[str]) -> None:
     assert tagger.tag(text, 4, utility="power:10", exclude=[by_rarity[0].label])[0] == by_rarity[1:]
     least = by_proba[1].proba
     assert {tag.label for tag in tagger.tag(text, 4, utility="psp", threshold=least)[0]} == set(names(by_proba[:2]))
+
+
+def test_calibrated_taggers_rank_by_probability_and_the_cut_comes_last(
+    sample_tagger: lt.Tagger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = lt.datasets.load_sample().test_texts[:200]
+    tagger = sample_tagger
+    assert tagger.calibration_ is not None
+    monkeypatch.setattr(tagger.calibration_, "balanced_power_", 0.2)  # as found with more rows
+    everything = tagger.tag(texts, top_k=None)
+    for row, all_of_row in zip(tagger.tag(texts, top_k=3), everything, strict=True):
+        likeliest = sorted((tag.proba or 0.0 for tag in all_of_row), reverse=True)
+        assert [tag.proba for tag in row] == likeliest[:3]
+    for threshold in (0.5, "auto"):
+        whole = tagger.tag(texts, top_k=None, threshold=threshold)  # type: ignore[arg-type]
+        assert max(len(row) for row in whole) > 5
+        cut = tagger.tag(texts, top_k=5, threshold=threshold)  # type: ignore[arg-type]
+        assert cut == [row[:5] for row in whole]
+    assert tagger.propose(texts, 3) == tagger.tag(texts, 3)
+    ranked = tagger.predict_top_k(texts, 3).label_ids
+    assert [[tagger.label_names_[label_id] for label_id in row] for row in ranked] == [
+        names(row[:3]) for row in everything
+    ]
+    balanced = tagger.tag(texts, top_k=3, utility="balanced")
+    assert any(names(ours) != names(others[:3]) for ours, others in zip(balanced, everything, strict=True))
+
+
+def test_a_text_without_known_words_gets_no_labels(sample_tagger: lt.Tagger) -> None:
+    some = sample_tagger.tag(["xyzzy plugh", "", "a web server"])
+    assert [len(row) for row in some] == [0, 0, 5]
+    assert sample_tagger.tag(["xyzzy plugh"], include=["role::program"]) == [[]]
+    assert sample_tagger.predict(["xyzzy plugh"]) == [[]]
 
 
 def test_an_uncalibrated_threshold_is_one_of_scores(tagger: lt.Tagger) -> None:

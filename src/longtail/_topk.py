@@ -24,11 +24,15 @@ class TopK(NamedTuple):
 
 
 class Tag(NamedTuple):
-    """One proposed label: its name, its score and, after calibration, its probability."""
+    """One proposed label: its name, its score and, after calibration, its probability.
+
+    `utility` is what the labels are sorted by where that is neither the probability nor the score.
+    """
 
     label: Any  # a str; an int where labels have no names
     score: float
     proba: float | None = None
+    utility: float | None = None
 
     @property
     def unit_score(self) -> float:
@@ -39,13 +43,18 @@ class Tag(NamedTuple):
 
 
 def tags_of(
-    label_ids: NDArray[np.int32], scores: NDArray[np.float32], proba: NDArray[np.float32] | None, names: Sequence[Any]
+    label_ids: NDArray[np.int32],
+    scores: NDArray[np.float32],
+    proba: NDArray[np.float32] | None,
+    utility: NDArray[np.float32] | None,
+    names: Sequence[Any],
 ) -> list[list[Tag]]:
     """Name the labels of each row; padding is left out."""
-    chances = [[None] * label_ids.shape[1]] * len(label_ids) if proba is None else proba.tolist()
+    nothing = [[None] * label_ids.shape[1]] * len(label_ids)
+    values = [nothing if array is None else array.tolist() for array in (proba, utility)]
     return [
-        [Tag(names[label_id], score, chance) for label_id, score, chance in zip(*row, strict=True) if label_id >= 0]
-        for row in zip(label_ids.tolist(), scores.tolist(), chances, strict=True)
+        [Tag(names[label_id], *found) for label_id, *found in zip(*row, strict=True) if label_id >= 0]
+        for row in zip(label_ids.tolist(), scores.tolist(), *values, strict=True)
     ]
 
 

@@ -37,7 +37,7 @@ def test_tag_prints_labels_for_people_and_machines(model: Path) -> None:
     several = longtail("tag", model, "chess", "a\x1b[31m web", "--top-k", "1").stdout
     assert "\x1b" not in several, "no colours outside a terminal, and none from data"
     assert several.splitlines()[0] == "chess"
-    rows = [json.loads(line) for line in longtail("tag", model, "a", "b", "--json").stdout.splitlines()]
+    rows = [json.loads(line) for line in longtail("tag", model, "web", "server", "--json").stdout.splitlines()]
     assert rows[0] == rows[1]
     assert rows[0]["labels"][0] == {"label": "game", "score": pytest.approx(1 / 3)}
 
@@ -77,8 +77,15 @@ def test_utilities_reach_the_commands(tmp_path: Path, data: Path) -> None:
         for utility in ("psp", "power:0.5", "macro-f1", "coverage", "score")
     }
     assert all(len(json.loads(answer)["labels"]) == 3 for answer in answers.values())
-    lines = longtail("predict", model, data, "--utility", "psp", "--max-loss", "0.5", "--json").stdout.splitlines()
-    assert all("proba" in json.loads(line) for line in lines)
+    found = longtail("predict", model, data, "--utility", "psp", "--max-loss", "0.5", "--json")
+    assert "best first by the utility psp; the numbers are probabilities" in found.stderr
+    for line in found.stdout.splitlines():
+        row = json.loads(line)
+        assert len(row["proba"]) == 3
+        assert row["utility"] == sorted(row["utility"], reverse=True)
+    found = longtail("predict", model, data, "--json")
+    assert "best first by probability" in found.stderr
+    assert all("utility" not in json.loads(line) for line in found.stdout.splitlines())
     assert json.loads(longtail("evaluate", model, data, "--utility", "psp", "--json").stdout)["P@1"] > 0
     found = longtail("evaluate", model, data, "--tail", "--labels", tmp_path / "labels.csv", "--json").stdout
     assert json.loads(found)["tail"]["all"]["n_labels"] == 3
@@ -227,6 +234,19 @@ def test_a_text_without_known_words_says_so(model: Path) -> None:
     assert "game" not in longtail("tag", model, "xyzzy plugh").stdout
     rows = longtail("tag", model, "xyzzy", "a chess puzzle", "--json").stdout.splitlines()
     assert [json.loads(row)["known_words"] for row in rows] == [0, 2]
+
+
+def test_predict_gives_no_labels_to_a_text_without_known_words(model: Path, tmp_path: Path) -> None:
+    data = tmp_path / "texts.jsonl"
+    data.write_text('{"id": "p1", "text": "a chess puzzle"}\n{"id": "p2", "text": "xyzzy plugh"}\n')
+    found = longtail("predict", model, data, "-o", "-")
+    assert [line.split("\t")[0] for line in found.stdout.splitlines()] == ["p1", "p2"]
+    assert found.stdout.splitlines()[1] == "p2\t"
+    assert "no labels for 1 text without any word that the model knows" in found.stderr
+    rows = [json.loads(line) for line in longtail("predict", model, data, "--json").stdout.splitlines()]
+    assert rows[1] == {"id": "p2", "labels": [], "scores": [], "known_words": 0}
+    assert "known_words" not in rows[0]
+    assert not Path("-").exists()
 
 
 def test_evaluate_writes_the_model_card(model: Path, data: Path, tmp_path: Path) -> None:

@@ -8,22 +8,26 @@ import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
+from longtail._words import counted
 from longtail.cli import options
 
 if TYPE_CHECKING:
     from longtail._model import Model
     from longtail._topk import Tag
+    from longtail.tagging import Tagger
 
 
 @click.command()
 @options.model_argument
 @options.data_argument
 @options.top_k_option
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, allow_dash=True), help="File to write; default, and -: stdout."
+)
 @click.option("--n-trees", type=click.IntRange(1), help="Use only so many trees of FastXML and its kin: faster.")
 @options.threshold_option
 @options.utility_options
@@ -50,8 +54,10 @@ def predict(
 ) -> None:
     """Rank the labels of every row of DATA, one line per row.
 
-    Lines are 'label:score label:score …', best first, with names separated by tabs. A calibrated model prints
-    probabilities. With --json, each line is an object with labels, scores and, where known, probabilities.
+    Lines are 'label:score label:score …', best first, with names separated by tabs; where DATA has ids, the id and a
+    tab come first. A calibrated model prints probabilities. With --json, each line is an object with labels, scores
+    and, where known, proba; utility is what the labels are sorted by where that is neither. A text without any word
+    that the model knows gets no labels.
 
     The utilities macro-f1 and coverage choose the labels of 8,192 or more rows at a time together.
 
@@ -60,6 +66,7 @@ def predict(
       longtail predict eurlex.model eurlex_test.txt.gz --top-k 3
     """
     loaded = options.load_model(model, n_jobs, verify=verify)
+    output = None if str(output) == "-" else output
     if output is not None and output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
     options.check_ranking(model, loaded, ranking)
@@ -90,24 +97,47 @@ def _lines(
     found = options.read_inputs(data, model, reading, with_labels=False)
     ids = getattr(found, "ids", None)
     key = "labels" if model.label_names_ else "label_ids"
+    click.echo(_order(model, chosen.get("utility")), err=True)
     answers = propose(model, found[0], executor=on, progress=None if on is None else "bar", **chosen)
+    n_unknown = 0
     for number, tags in enumerate(answers):
-        yield _line(tags, key, None if ids is None else ids[number], as_json=as_json)
+        is_unknown = not tags and model.takes_texts and not cast("Tagger", model).known_words([found[0][number]])[0]
+        n_unknown += is_unknown
+        input_id = None if ids is None else ids[number]
+        yield _json_line(tags, key, input_id, is_unknown=is_unknown) if as_json else _line(tags, key, input_id)
+    if n_unknown:
+        click.echo(f"no labels for {counted(n_unknown, 'text')} without any word that the model knows", err=True)
 
 
-def _line(tags: list[Tag], key: str, input_id: str | int | None, *, as_json: bool) -> str:
-    if as_json:
-        found: dict[str, Any] = {key: [tag.label for tag in tags], "scores": [_rounded(tag.score) for tag in tags]}
-        if input_id is not None:
-            found = {"id": input_id} | found
-        if any(tag.proba is not None for tag in tags):
-            found["proba"] = [_rounded(tag.proba or 0.0) for tag in tags]
-        return json.dumps(found, ensure_ascii=False)
+def _order(model: Model, utility: str | None) -> str:
+    """Say what the labels are sorted by."""
+    if model.calibration_ is None or utility == "score":
+        return "best first by score" + ("" if model.calibration_ is None else "; the numbers are probabilities")
+    utility = utility or ("precision" if model.takes_texts else "balanced")
+    if utility == "precision":
+        return "best first by probability"
+    return f"best first by the utility {utility}; the numbers are probabilities"
+
+
+def _json_line(tags: list[Tag], key: str, input_id: str | int | None, *, is_unknown: bool) -> str:
+    found: dict[str, Any] = {} if input_id is None else {"id": input_id}
+    found |= {key: [tag.label for tag in tags], "scores": [_rounded(tag.score) for tag in tags]}
+    for name in ("proba", "utility"):
+        values = [getattr(tag, name) for tag in tags]
+        if any(value is not None for value in values):
+            found[name] = [_rounded(value) for value in values]
+    if is_unknown:
+        found["known_words"] = 0
+    return json.dumps(found, ensure_ascii=False)
+
+
+def _line(tags: list[Tag], key: str, input_id: str | int | None) -> str:
     separator = " " if key == "label_ids" else "\t"  # names may hold blanks
     # A tab or a new line in a name would break the line apart.
     values = [tag.score if tag.proba is None else tag.proba for tag in tags]
     names = [options.printable(str(tag.label)) for tag in tags]
-    return separator.join(f"{name}:{value:.6g}" for name, value in zip(names, values, strict=True))
+    line = separator.join(f"{name}:{value:.6g}" for name, value in zip(names, values, strict=True))
+    return line if input_id is None else f"{options.printable(str(input_id))}\t{line}"
 
 
 def _rounded(value: float) -> float:

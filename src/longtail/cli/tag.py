@@ -94,18 +94,15 @@ def _merged(tags: list[Tag], unseen: list[Tag]) -> list[Tag]:
 
 
 def _json_line(tags: list[Tag], n_known: int) -> str:
-    rows = [
-        {name: value for name, value in (("label", label), ("score", score), ("proba", proba)) if value is not None}
-        for label, score, proba in tags
-    ]
+    rows = [{name: value for name, value in tag._asdict().items() if value is not None} for tag in tags]
     return json.dumps({"labels": rows, "known_words": n_known}, ensure_ascii=False)
 
 
 def _lines(text: str, tags: list[Tag], n_known: int, *, has_title: bool) -> str:
     lines = [click.style(options.shortened(text, _TITLE_CHARS), bold=True)] if has_title else []
-    if not n_known:
+    if not n_known and not tags:
         return "\n".join([*lines, "(the model knows no word of this text)"])
-    for label, score, proba in tags:
+    for label, score, proba, _ in tags:
         value = f"{score:9.4f}" if proba is None else f"{proba:9.1%}"
         lines.append(f"{click.style(value, fg='cyan')}  {options.printable(label)}")
     return "\n".join(lines or ["(no label reaches the threshold)"])

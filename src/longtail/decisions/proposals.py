@@ -16,11 +16,15 @@ Threshold = float | Literal["auto"] | None
 
 
 class Proposals(NamedTuple):
-    """The chosen labels of each row, best first, padded with -1; probabilities only of calibrated models."""
+    """The chosen labels of each row, best first, padded with -1; probabilities only of calibrated models.
+
+    `utility` is what was ranked by, where that is neither the score nor the probability.
+    """
 
     label_ids: NDArray[np.int32]
     scores: NDArray[np.float32]
     proba: NDArray[np.float32] | None
+    utility: NDArray[np.float32] | None = None
 
 
 def check_utility(owner: str, utility: str | None, calibration: Calibration | None) -> str:
@@ -80,10 +84,15 @@ def choose(
         reached = calibration.decide_by_proba(top.label_ids, proba) if threshold == "auto" else proba >= threshold
         top = _only(top, reached)
     if utility == "score":
-        label_ids = _by_score(top, top_k).label_ids
+        label_ids, values = _by_score(top, top_k)
     else:
-        label_ids = rank(top, calibration, utility, top_k, max_loss=max_loss, n_threads=n_threads).label_ids
-    return Proposals(label_ids, values_of(label_ids, top), values_of(label_ids, TopK(top.label_ids, proba)))
+        label_ids, values = rank(top, calibration, utility, top_k, max_loss=max_loss, n_threads=n_threads)
+    return Proposals(
+        label_ids,
+        values_of(label_ids, top),
+        values_of(label_ids, TopK(top.label_ids, proba)),
+        None if utility in ("score", "precision") else values,
+    )
 
 
 def _only(top: TopK, kept: NDArray[np.bool_]) -> TopK:

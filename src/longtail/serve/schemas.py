@@ -43,7 +43,7 @@ class _Choice(Request):
         description='What the ranking is to be good for: "precision" puts the most probable labels first, "psp" '
         'favours rare labels, "power:ALPHA" lies between ("power:0" is "precision", "power:1" is "psp"); "macro-f1" '
         'and "coverage" choose for all texts of a request together. Any but "score" needs a calibrated model. '
-        'Default: "balanced" for calibrated models, otherwise "score".',
+        'Default: "precision" for calibrated models, otherwise "score".',
         examples=["power:0.5"],
     )
     max_loss: Annotated[float, Field(ge=0, le=100)] | None = Field(
@@ -87,14 +87,14 @@ class TagResponse(BaseModel):
     """The labels of one text, best first."""
 
     labels: list[ScoredLabel]
-    known_words: int = Field(description="Words of the text that the model knows; with 0 it only guesses.")
+    known_words: int = Field(description="Words of the text that the model knows; with 0 it proposes no labels.")
 
 
 class TagBatchResponse(BaseModel):
     """The labels of each text, in the order of the texts."""
 
     rows: list[list[ScoredLabel]]
-    known_words: list[int] = Field(description="Words of each text that the model knows; with 0 it only guesses.")
+    known_words: list[int] = Field(description="Words of each text that the model knows; with 0 it proposes no labels.")
 
 
 class Word(BaseModel):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +17,11 @@ _MAX_RANKED = 1 << 22
 
 
 def rank_allowed(
-    state: TaggerState, texts: Any, top_k: int, include: Iterable[str] | None, banned: Iterable[str]
+    state: TaggerState, X: Matrix, top_k: int, include: Iterable[str] | None, banned: Iterable[str]
 ) -> TopK:
-    """Rank the labels that may be given."""
+    """Rank the labels that may be given to rows of features."""
     ids = state.label_ids
     banned_ids = {ids[name] for name in banned if name in ids}
-    X = state.rows(texts)
     n_labels = len(state.label_names)
     if include is None and not banned_ids:
         return state.estimator.predict_top_k(X, min(top_k, n_labels), utility="score")

@@ -132,7 +132,7 @@ class Tagger(Estimator):
         sample_weight : array (n_texts,), optional
             How much each text counts, for estimators whose ``fit`` takes weights.
         calibrate : bool, default False
-            Also learn probabilities: `tag` then ranks by utility and decides how many labels a text gets. A second
+            Also learn probabilities: `tag` then ranks by them and decides how many labels a text gets. A second
             estimator is trained on four fifths of the texts and calibrated on the others, which costs 0.8 times the
             fit of the estimator in addition; texts are vectorised once. With held-out texts of your own, call
             `calibrate` instead.
@@ -181,6 +181,8 @@ class Tagger(Estimator):
     ) -> list[list[Tag]]:
         """Propose labels for each text, best first.
 
+        A text without any word that occurred in training gets no labels: nothing is known about it.
+
         Parameters
         ----------
         texts : list of str, or a matrix when the vectorizer is None
@@ -197,7 +199,7 @@ class Tagger(Estimator):
             What the ranking is to be good for: "precision" puts the most probable labels first, "psp" favours rare
             labels, "power:0.5" lies between them; see `longtail.decisions.rank` for all of them. "macro-f1" and
             "coverage" choose the labels of all texts of the call together. Needs a calibrated tagger. By default a
-            calibrated tagger ranks for "balanced", any other by its scores ("score").
+            calibrated tagger ranks by probability ("precision"), any other by its scores ("score").
         max_loss : float, optional
             At most so many points of expected precision at `top_k` are given up for the utility.
 
@@ -209,16 +211,17 @@ class Tagger(Estimator):
         check_value("Tagger", "threshold", threshold, (Nothing(), Real(), Choice("auto")))
         state = self._whole()
         calibration = state.calibration
-        check_utility("Tagger", utility, calibration)
+        utility = _utility(state, utility)
         banned = [*self._blocked(), *checked_names("exclude", exclude or ())]
         if state.vocabulary is not None:
             banned += state.vocabulary.retired
         depth = _DEEP_TOP_K if top_k is None else top_k
         # The order may change with the calibration: likelier labels can lie below the first top_k scores.
         n_ranked = depth if calibration is None else candidates_for(depth, len(state.label_names))
+        X = state.rows(self._checked(state, texts))
         found = choose(
             "Tagger",
-            rank_allowed(state, self._checked(state, texts), n_ranked, include, banned),
+            rank_allowed(state, X, n_ranked, include, banned),
             calibration,
             depth,
             threshold=threshold,
@@ -226,6 +229,8 @@ class Tagger(Estimator):
             max_loss=max_loss,
             n_threads=resolve_n_jobs(state.estimator.n_jobs),
         )
+        if state.vectorizer is not None:
+            found.label_ids[_is_empty(state.vectorizer, X)] = -1
         return tags_of(*found, state.label_names)
 
     def set_vocabulary(self, vocabulary: Vocabulary | None, texts: Any = None, labels: Any = None) -> Self:
@@ -316,10 +321,14 @@ class Tagger(Estimator):
     def predict_top_k(
         self, X: Any, top_k: int = 5, *, utility: str | None = None, max_loss: float | None = None, **ranking: Any
     ) -> TopK:
-        """Rank label ids for each text, as the estimators do for rows; blocked labels are not left out."""
+        """Rank label ids for each text, as the estimators do for rows; blocked labels are not left out.
+
+        `utility` and `max_loss` are as for `tag`: a calibrated tagger ranks by probability by default.
+        """
         state = self._whole()
         rows = state.rows(self._checked(state, X))
-        return state.estimator.predict_top_k(rows, top_k, utility=utility, max_loss=max_loss, **ranking)
+        chosen = _utility(state, utility)
+        return state.estimator.predict_top_k(rows, top_k, utility=chosen, max_loss=max_loss, **ranking)
 
     def predict(self, X: Any) -> list[list[str]]:
         """Decide the labels of each text: by the chosen thresholds if the tagger is calibrated, else the best label."""
@@ -333,7 +342,7 @@ class Tagger(Estimator):
             raise ValueError("Tagger: score does not take sample_weight; use longtail.metrics.evaluate")
         state = self._whole()
         Y, _ = state.encode(label_lists(y))
-        top = state.estimator.predict_top_k(state.rows(self._checked(state, X)), 1)
+        top = state.estimator.predict_top_k(state.rows(self._checked(state, X)), 1, utility=_utility(state, None))
         return float(evaluate(top, Y, ks=(1,))["P@1"]) / 100
 
     def calibrate(
@@ -373,7 +382,7 @@ class Tagger(Estimator):
         state = self._whole()
         Y, _ = state.encode(labels)
         propensity = from_counts(state.estimator.label_counts_, state.estimator.n_rows_)
-        top = state.estimator.predict_top_k(state.rows(self._checked(state, texts)), 5)
+        top = state.estimator.predict_top_k(state.rows(self._checked(state, texts)), 5, utility=_utility(state, None))
         found = evaluate(top, Y, propensity=propensity)
         measured = {name: float(value) for name, value in found.items()}
         self._put(replace(state, metrics=measured, evaluated_on={"data": data, "n_rows": found.n_rows}))
@@ -382,7 +391,7 @@ class Tagger(Estimator):
     def known_words(self, texts: Any) -> NDArray[np.int64]:
         """Count the known features of each text: words and n-grams that occurred in the training texts.
 
-        A text with none is ranked without looking at it: its labels are the same for all such texts.
+        `tag` and `predict` give no labels to a text with none; `predict_top_k` ranks all such texts alike.
         """
         state = self._whole()
         if state.vectorizer is None:
@@ -714,6 +723,20 @@ class Tagger(Estimator):
         if state.text_columns is not None and is_table(texts):
             return texts_and_labels(texts, text_weights=state.text_columns).texts
         return _checked_inputs(state.vectorizer, texts)
+
+
+def _utility(state: TaggerState, utility: str | None) -> str:
+    """Return the utility to rank for: people expect the likeliest labels, in the order of the numbers they see."""
+    chosen = "precision" if utility is None and state.calibration is not None else utility
+    return check_utility("Tagger", chosen, state.calibration)
+
+
+def _is_empty(vectorizer: TextVectorizer, X: Any) -> NDArray[np.bool_]:
+    """Say which texts have neither a known word nor an embedding."""
+    empty = vectorizer.rows_without_words(X)
+    if vectorizer.embedding is not None and empty.any():
+        empty[empty] = abs(sp.csr_array(X)[np.flatnonzero(empty)]).sum(axis=1) == 0
+    return empty
 
 
 def _labelled(

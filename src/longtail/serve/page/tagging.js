@@ -46,7 +46,7 @@ export async function tagNow() {
     clearError();
     widenRange();
     byId("status").textContent = state.knownWords === 0
-      ? "The model knows no word of this text: the labels are a guess."
+      ? "The model knows no word of this text."
       : milliseconds === null ? "" : `${milliseconds.toFixed(1)} ms`;
     showLabels();
     state.onTagged?.();
