@@ -137,7 +137,7 @@ def test_any_scores_can_be_calibrated(scores: Any) -> None:
     proba = calibration.proba(*ranked(scores.astype(np.float32)))
     assert np.isfinite(proba).all()
     assert ((proba >= 0) & (proba <= 1)).all()
-    calibration.check_state()
+    calibration._whole().check_whole()
 
 
 @settings(max_examples=40, deadline=None)
@@ -260,8 +260,7 @@ def test_wrong_data_is_refused() -> None:
 def test_a_damaged_surface_is_refused(arrays: dict[str, Any], message: str) -> None:
     top = lt.TopK(np.array([[0], [1]], np.int32), np.array([[0.9], [0.1]], np.float32))
     calibration = fitted(top, np.array([[1, 0], [0, 0]]))
-    calibration.check_state()
-    for name, array in arrays.items():
-        setattr(calibration, name, array)
+    state = calibration._whole()
+    state.check_whole()
     with pytest.raises(ValueError, match=message):
-        calibration.check_state()
+        state.build(state.public | arrays).check_whole()

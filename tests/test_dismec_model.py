@@ -215,7 +215,7 @@ def fitted_with(W, biases, weight_type):
     shard["biases"] = biases
     labels = [np.arange(W.shape[1])]
     index = merge_shards([shard], labels, *W.shape, int8=weight_type == "int8")
-    with_values(model, label_counts_=np.ones(W.shape[1], dtype=np.int64), **index.public())
+    with_values(model, label_counts_=np.ones(W.shape[1], dtype=np.int64), **index.public)
     check_loaded(model)
     return model
 

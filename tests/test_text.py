@@ -17,6 +17,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
 
 from longtail.tagging.normalizer import html_parts
+from longtail.tagging.preparation import Preparation
 from longtail.tagging.scripts import END_OF_CLASSES
 from longtail.tagging.vectorizer import TextVectorizer
 
@@ -211,12 +212,9 @@ def test_transform_before_fit_says_so() -> None:
     ],
 )
 def test_a_damaged_vocabulary_is_refused(arrays: dict[str, Any], message: str) -> None:
-    vectorizer = TextVectorizer(min_df=1).fit(["aa bb cc"])
-    vectorizer._native = None
-    for name, array in arrays.items():
-        setattr(vectorizer, name, array)
+    state = TextVectorizer(min_df=1).fit(["aa bb cc"])._whole()
     with pytest.raises(ValueError, match=message):
-        vectorizer.check_state()
+        state.build(state.public | arrays).check_whole()
 
 
 ASCII = st.text(st.sampled_from("abcABC 12_-.,;<>&\t\n"), max_size=40)
@@ -301,7 +299,7 @@ def test_runs_and_words_are_those_of_a_naive_twin(text: str) -> None:
         return "w"
 
     vectorizer = TextVectorizer(min_df=1)
-    prepared = vectorizer._prepared([text])[0]
+    prepared = Preparation(vectorizer).prepared([text])[0]
     expected: set[str] = set()
     for name in "iuw":
         blanked = "".join(c if kind(c) == name else " " for c in prepared)

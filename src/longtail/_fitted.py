@@ -8,6 +8,7 @@ the public attributes (``name_``) all follow from one declaration::
         roots: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=0)]   # roots_, saved as roots_.npy
         n_lost: Annotated[int, Int(0)]                                            # n_lost_, in the manifest
         inner: Annotated[XMCClassifier, Instance("XMCClassifier")]                # inner_, a model inside the model
+        words: Annotated[list[str], Names()]                                      # words_, saved as words_.jsonl
         history: dict[str, NDArray[Any]] | None = None                            # readable, never saved
 
 A field whose type is itself a State contributes its own fields. A string among the annotations replaces the public
@@ -34,12 +35,17 @@ S = TypeVar("S", bound="State")
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512", "unknown")
 
 
+class Names:
+    """Marks a field that is a list of names."""
+
+
 class Declared(NamedTuple):
     """The saved parts of a state by public name."""
 
     arrays: dict[str, ArraySpec]
     scalars: dict[str, tuple[Rule, ...]]
     models: dict[str, tuple[Rule, ...]]
+    names: dict[str, Names]
 
 
 class _Field(NamedTuple):
@@ -56,17 +62,20 @@ class State:
     @classmethod
     def declared(cls) -> Declared:
         """Return what a file must hold, by public name."""
-        found = Declared({}, {}, {})
+        found = Declared({}, {}, {}, {})
         for item in _fields_of(cls):
             if item.inner is not None:
                 inner = item.inner.declared()
                 found.arrays.update(inner.arrays)
                 found.scalars.update(inner.scalars)
                 found.models.update(inner.models)
+                found.names.update(inner.names)
             for spec in item.metadata:
                 if isinstance(spec, ArraySpec):
                     found.arrays[item.public_name] = spec
-            rules = tuple(rule for rule in item.metadata if not isinstance(rule, ArraySpec | str))
+                if isinstance(spec, Names):
+                    found.names[item.public_name] = spec
+            rules = tuple(rule for rule in item.metadata if not isinstance(rule, ArraySpec | Names | str))
             if rules:
                 is_model = any(isinstance(rule, Instance) for rule in rules)
                 (found.models if is_model else found.scalars)[item.public_name] = rules
@@ -83,13 +92,14 @@ class State:
                 own[item.name] = values[item.public_name]
         return cls(**own)
 
+    @cached_property
     def public(self) -> dict[str, Any]:
-        """Return every value by public name; fields that are None and not declared as saved are left out."""
+        """Every value by public name; fields that are None and not declared as saved are left out."""
         found: dict[str, Any] = {}
         for item in _fields_of(type(self)):
             value = getattr(self, item.name)
             if item.inner is not None:
-                found |= value.public()
+                found |= value.public
             elif item.metadata or value is not None:
                 found[item.public_name] = value
         return found
@@ -151,7 +161,7 @@ class Fitted(Generic[S]):
     @cached_property
     def public(self) -> dict[str, Any]:
         """Public attributes (``name_``) by name."""
-        return self.facts.public() | self.state.public()
+        return self.facts.public | self.state.public
 
 
 _known: dict[type[State], list[_Field]] = {}

@@ -99,6 +99,16 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Words:
+    """A list of words."""
+
+    text: str = "a list of str"
+
+    def accepts(self, value: object) -> bool:
+        return isinstance(value, list | tuple | set | frozenset) and all(isinstance(word, str) for word in value)
+
+
+@dataclass(frozen=True)
 class Numbers:
     """An object of names and finite numbers, such as measures."""
 
@@ -153,7 +163,7 @@ class Instance:
 
 N_JOBS: tuple[Rule, ...] = (Nothing(), Int(1), Int(-1, -1))
 # Classes of rules, to tell them from other annotations of a parameter.
-KINDS = (Int, Real, Choice, Bool, Text, Nothing, Instance)
+KINDS = (Int, Real, Choice, Bool, Text, Words, Nothing, Instance)
 SEED: tuple[Rule, ...] = (Int(0, 2**63 - 1),)
 
 

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core
-from longtail._array_files import ArraySpec
-from longtail._cancel import current_control
-from longtail._rules import Choice, Int, Nothing, Real, Rule, check_params
+from longtail._part import Part
+from longtail._rules import Choice, Int, Nothing, Real
 from longtail._topk import TopK
 from longtail.calibration.errors import expected_calibration_error
 from longtail.calibration.pairs import Pairs, pairs_of
 from longtail.calibration.row_rules import Judged, balanced_power, macro_f1_rule
+from longtail.calibration.state import CalibrationState, PowerRule, proba_on
 from longtail.calibration.surface import Surface, fit_surface
 from longtail.calibration.thresholds import f1_threshold, floor_thresholds, macro_f1_threshold, micro_f1_thresholds
-from longtail.propensity import from_counts
 
 Measure = Literal["micro_f1", "macro_f1", "precision"]
 
 # The surface has fewer than a hundred nodes: more pairs than this only cost time.
 _MAX_PAIRS = 2_000_000
-_BOUNDS_PER_KNOT = 8
 _NO_BOUNDS = np.empty(0, np.float32), np.zeros(1, np.float32)
 # Of precision at 1, 3 and 5 of the ranking by score, that the balanced one may give up: a twentieth of a point.
 _BALANCED_LOSS = 0.0005
 
 
-@dataclass(kw_only=True)
-class Calibration:
+@dataclass(kw_only=True, eq=False, repr=False)
+class Calibration(Part[CalibrationState]):
     """Turn scores into probabilities and decisions, for frequent and rare labels alike.
 
     A score of 0.3 means one thing for a label with a thousand training rows and another for a label with three. The
@@ -75,46 +73,13 @@ class Calibration:
     [[1.0, 0.0]]
     """
 
-    measure: Measure = "micro_f1"
-    floor: float | None = None
-    min_positives: int = 50
+    measure: Annotated[Measure, Choice(*get_args(Measure))] = "micro_f1"
+    floor: Annotated[float | None, Nothing(), Real(0, 1, above=True)] = None
+    min_positives: Annotated[int, Int(1)] = 50
 
-    _rules: ClassVar[dict[str, tuple[Rule, ...]]] = {
-        "measure": (Choice("micro_f1", "macro_f1", "precision"),),
-        "floor": (Nothing(), Real(0, 1, above=True)),
-        "min_positives": (Int(1),),
-    }
-    _scalars: ClassVar[dict[str, tuple[Rule, ...]]] = {
-        "ece_": (Real(0, 1),),
-        "n_rows_": (Int(1),),
-        "n_training_rows_": (Int(1),),
-        "balanced_power_": (Real(0, 1),),
-    }
-    _state: ClassVar[dict[str, ArraySpec]] = {
-        "score_knots_": ArraySpec(np.float64, ndim=1, finite=True),
-        "count_knots_": ArraySpec(np.float64, ndim=1, finite=True, min=0),
-        "log_odds_": ArraySpec(np.float64, shape=(None, None), finite=True),
-        "label_counts_": ArraySpec(np.int64, ndim=1, min=0),
-        "map_of_label_": ArraySpec(np.int32, ndim=1, min=0),
-        "thresholds_": ArraySpec(np.float32, ndim=1, finite=True),
-        "row_slopes_": ArraySpec(np.float32, ndim=1, finite=True, min=0),
-        "row_offsets_": ArraySpec(np.float32, ndim=1, finite=True),
-    }
-    score_knots_: NDArray[np.float64] = field(init=False, repr=False)
-    count_knots_: NDArray[np.float64] = field(init=False, repr=False)
-    log_odds_: NDArray[np.float64] = field(init=False, repr=False)
-    label_counts_: NDArray[np.int64] = field(init=False, repr=False)
-    map_of_label_: NDArray[np.int32] = field(init=False, repr=False)
-    thresholds_: NDArray[np.float32] = field(init=False, repr=False)
-    row_slopes_: NDArray[np.float32] = field(init=False, repr=False)
-    row_offsets_: NDArray[np.float32] = field(init=False, repr=False)
-    balanced_power_: float = field(init=False, repr=False)
-    n_training_rows_: int = field(init=False, repr=False)
-    ece_: float = field(init=False, repr=False)
-    n_rows_: int = field(init=False, repr=False)
-    _weights: NDArray[np.float64] | None = field(init=False, repr=False, default=None)
-    _slopes: tuple[float, NDArray[np.float32]] | None = field(init=False, repr=False, default=None)
-    _bounds: tuple[float, NDArray[np.float32], NDArray[np.float32]] | None = field(init=False, repr=False, default=None)
+    _State: ClassVar[type[CalibrationState]] = CalibrationState
+    _how_to_fit: ClassVar[str] = "fit(top, Y, label_counts, n_training_rows)"
+    _rule: PowerRule | None = field(init=False, default=None)  # the one that was used last
 
     def fit(self, top: TopK, Y: Any, label_counts: ArrayLike, n_training_rows: int) -> Self:
         """Learn the surface and the thresholds from the ranking of rows that the model has not seen.
@@ -138,15 +103,25 @@ class Calibration:
                 f"Calibration: none of the {pairs.n_rows} held-out rows has one of its labels ranked; "
                 "give more rows, or labels that the model knows"
             )
-        self.n_rows_ = pairs.n_rows
+        n_training_rows = int(n_training_rows)
         halves = _halves(top, pairs, counts)
-        self.ece_ = _cross_fitted_ece(halves, pairs)
-        self._set_surface(_surface_of(pairs, counts), counts, int(n_training_rows))
-        self._set_thresholds(pairs)
-        proba = TopK(top.label_ids, self.proba(*top))
+        surface = _surface_of(pairs, counts)
+        map_of_label, thresholds = self._thresholds(surface, counts, pairs)
+        proba = TopK(top.label_ids, proba_on(surface, counts, *top, n_threads=1))
         judged = [half.judged for half in halves] or [Judged(proba, proba)]
-        self.balanced_power_ = balanced_power(judged, counts, self.n_training_rows_, _BALANCED_LOSS)
-        self.row_slopes_, self.row_offsets_ = macro_f1_rule(proba, counts, self.n_training_rows_)
+        row_slopes, row_offsets = macro_f1_rule(proba, counts, n_training_rows)
+        self._fitted = CalibrationState(
+            **surface._asdict(),
+            label_counts=counts,
+            map_of_label=map_of_label,
+            thresholds=thresholds,
+            row_slopes=row_slopes,
+            row_offsets=row_offsets,
+            ece=_cross_fitted_ece(halves, pairs),
+            n_rows=pairs.n_rows,
+            n_training_rows=n_training_rows,
+            balanced_power=balanced_power(judged, counts, n_training_rows, _BALANCED_LOSS),
+        )
         return self
 
     def for_model(self, label_counts: ArrayLike, n_training_rows: int) -> Calibration:
@@ -155,12 +130,9 @@ class Calibration:
         Held-out rows are needed to learn what scores mean, but the final model may be trained on all rows: it has
         more rows per label, and the surface knows what that means.
         """
-        other = replace(self)
-        for name in (*self._state, *self._scalars):
-            setattr(other, name, getattr(self, name))
-        other.label_counts_ = _checked_counts(label_counts, len(self.label_counts_))
-        other.n_training_rows_ = int(n_training_rows)
-        return other
+        state = self._whole()
+        counts = _checked_counts(label_counts, len(state.label_counts))
+        return self._with(replace(state, label_counts=counts, n_training_rows=int(n_training_rows)))
 
     def for_labels(self, places: NDArray[np.int64], label_counts: ArrayLike) -> Calibration:
         """Return the same calibration for a model with other labels.
@@ -172,18 +144,20 @@ class Calibration:
         places : int array (n_labels,), the id of each label in this calibration; -1 for new labels
         label_counts : int array (n_labels,), training rows of each label
         """
+        state = self._whole()
         counts = _checked_counts(label_counts, len(places))
-        by_count = np.argsort(self.label_counts_, kind="stable")
-        nearest = by_count[np.minimum(np.searchsorted(self.label_counts_[by_count], counts), len(by_count) - 1)]
+        by_count = np.argsort(state.label_counts, kind="stable")
+        nearest = by_count[np.minimum(np.searchsorted(state.label_counts[by_count], counts), len(by_count) - 1)]
         is_new = places < 0
         alike = np.where(is_new, nearest, places)
-        other = replace(self)
-        for name in (*self._state, *self._scalars):
-            setattr(other, name, getattr(self, name))
-        other.label_counts_ = counts
-        other.map_of_label_ = np.where(is_new, np.int32(0), self.map_of_label_[alike])
-        other.row_slopes_, other.row_offsets_ = self.row_slopes_[alike], self.row_offsets_[alike]
-        return other
+        changed = replace(
+            state,
+            label_counts=counts,
+            map_of_label=np.where(is_new, np.int32(0), state.map_of_label[alike]),
+            row_slopes=state.row_slopes[alike],
+            row_offsets=state.row_offsets[alike],
+        )
+        return self._with(changed)
 
     def proba(self, label_ids: NDArray[Any], scores: NDArray[Any], *, n_threads: int = 1) -> NDArray[np.float32]:
         """Return the probability that each label is right; 0 where the label is padding (-1).
@@ -193,21 +167,15 @@ class Calibration:
         label_ids, scores : arrays of the same shape
             As in a TopK.
         """
-        surface = Surface(self.score_knots_, self.count_knots_, self.log_odds_)
-        return _proba(surface, self.label_counts_, label_ids, scores, n_threads)
+        return self._whole().proba(label_ids, scores, n_threads)
 
     def inverse_propensities(self) -> NDArray[np.float64]:
         """Return 1/p of each label under the standard propensity model; see `longtail.propensity`."""
-        if self._weights is None:
-            self._weights = 1 / from_counts(self.label_counts_, self.n_training_rows_)
-        return self._weights
+        return self._whole().inverse_propensities
 
     def power_slopes(self, power: float) -> NDArray[np.float32]:
         """Return the inverse propensities to a power; the last one asked for is kept."""
-        kept = self._slopes
-        if kept is None or kept[0] != power:
-            kept = self._slopes = (power, (self.inverse_propensities() ** power).astype(np.float32))
-        return kept[1]
+        return self._power_rule(self._whole(), power).slopes
 
     def rank_by_power(
         self, top: TopK, power: float, top_k: int, *, is_sorted: bool = False, n_threads: int = 1
@@ -228,15 +196,17 @@ class Calibration:
         TopK, bool array (n_rows,)
             The ranking, and for which rows more candidates could change it; none unless `is_sorted`.
         """
-        bound_scores, bounds = self._power_bounds(power) if is_sorted else _NO_BOUNDS
+        state = self._whole()
+        rule = self._power_rule(state, power)
+        bound_scores, bounds = rule.bounds if is_sorted else _NO_BOUNDS
         label_ids, values, is_open = _core.rank_calibrated(
             np.ascontiguousarray(top.label_ids),
             np.ascontiguousarray(top.scores),
-            self.label_counts_,
-            self.score_knots_,
-            self.count_knots_,
-            self.log_odds_,
-            self.power_slopes(power),
+            state.label_counts,
+            state.score_knots,
+            state.count_knots,
+            state.log_odds,
+            rule.slopes,
             bound_scores,
             bounds,
             top_k,
@@ -245,84 +215,58 @@ class Calibration:
         )
         return TopK(label_ids, values), is_open.astype(np.bool_)
 
-    def _power_bounds(self, power: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return rising scores, and the greatest value that any label with at most each of them can have."""
-        kept = self._bounds
-        if kept is None or kept[0] != power:
-            slopes = self.power_slopes(power)
-            _, label_ids = np.unique(self.label_counts_, return_index=True)  # the slope depends on the count only
-            ends = self.score_knots_[[0, -1]] + np.ptp(self.score_knots_) * np.array([-1, 1])
-            knots = np.array([ends[0], *self.score_knots_, ends[1]])
-            places = np.linspace(0, len(knots) - 1, _BOUNDS_PER_KNOT * (len(knots) - 1) + 1)
-            scores = np.unique(np.interp(places, np.arange(len(knots)), knots).astype(np.float32))
-            proba = self.proba(*np.broadcast_arrays(label_ids[None, :].astype(np.int32), scores[:, None]))
-            bounds = (proba * slopes[label_ids]).max(axis=1)
-            kept = self._bounds = (power, scores, np.append(bounds, slopes.max()).astype(np.float32))
-        return kept[1], kept[2]
-
     def decide(self, label_ids: NDArray[Any], scores: NDArray[Any]) -> NDArray[np.bool_]:
         """Tell which labels are probable enough to be given."""
-        return self.decide_by_proba(label_ids, self.proba(label_ids, scores))
+        state = self._whole()
+        return _reached(state, label_ids, state.proba(label_ids, scores))
 
     def decide_by_proba(self, label_ids: NDArray[Any], proba: NDArray[Any]) -> NDArray[np.bool_]:
         """Tell which labels are given, from probabilities that are known already."""
-        reached: NDArray[np.bool_] = proba >= self.thresholds_[self.map_of_label_[np.maximum(label_ids, 0)]]
-        return reached & (label_ids >= 0)
-
-    def params(self) -> dict[str, Any]:
-        """Return the parameters by name."""
-        return {name: getattr(self, name) for name in self._rules}
+        return _reached(self._whole(), label_ids, proba)
 
     def check_params(self) -> None:
         """Raise unless every parameter is one that `fit` takes."""
-        check_params("Calibration", self.params(), self._rules)
+        super().check_params()
         if (self.measure == "precision") != (self.floor is not None):
             raise ValueError(
                 "Calibration: floor must be given for measure='precision', and only then; "
                 f"got measure={self.measure!r} with floor={self.floor!r}"
             )
 
-    def check_state(self) -> None:
-        """Raise ValueError unless the loaded arrays agree with each other."""
-        n_thresholds, n_labels = len(self.thresholds_), len(self.label_counts_)
-        if n_thresholds == 0 or (n_labels and int(self.map_of_label_.max(initial=0)) >= n_thresholds):
-            raise ValueError(f"Calibration: map_of_label_ must name one of {n_thresholds} thresholds")
-        for name in ("map_of_label_", "row_slopes_", "row_offsets_"):
-            found = len(getattr(self, name))
-            if found != n_labels:
-                raise ValueError(f"Calibration: {name} has {found} labels, but label_counts_ has {n_labels}")
-        for name in ("score_knots_", "count_knots_"):
-            knots = getattr(self, name)
-            if len(knots) < 2 or (np.diff(knots) <= 0).any():
-                raise ValueError(f"Calibration: {name} must be two or more rising numbers")
-        if self.log_odds_.shape != (len(self.count_knots_), len(self.score_knots_)):
-            raise ValueError(
-                f"Calibration: log_odds_ must have shape {(len(self.count_knots_), len(self.score_knots_))}, "
-                f"got {self.log_odds_.shape}"
-            )
-        if (np.diff(self.log_odds_, axis=1) < 0).any():
-            raise ValueError("Calibration: log_odds_ must not fall with the score")
+    def _with(self, state: CalibrationState) -> Calibration:
+        other = Calibration(**self.params())
+        other._fitted = state
+        return other
 
-    def _set_surface(self, surface: Surface, label_counts: NDArray[np.int64], n_training_rows: int) -> None:
-        self.score_knots_, self.count_knots_, self.log_odds_ = surface
-        self.label_counts_ = label_counts
-        self.n_training_rows_ = n_training_rows
-        self._weights = self._slopes = self._bounds = None
+    def _power_rule(self, state: CalibrationState, power: float) -> PowerRule:
+        kept = self._rule
+        if kept is None or kept.state is not state or kept.power != power:
+            kept = self._rule = PowerRule(state, power)
+        return kept
 
-    def _set_thresholds(self, pairs: Pairs) -> None:
+    def _thresholds(
+        self, surface: Surface, label_counts: NDArray[np.int64], pairs: Pairs
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the threshold of each label, as its place among all, and the thresholds."""
         positives = np.bincount(pairs.label_ids[pairs.hits], minlength=pairs.n_labels)
         head = np.flatnonzero(positives >= self.min_positives)
-        self.map_of_label_ = np.zeros(pairs.n_labels, dtype=np.int32)
-        self.map_of_label_[head] = np.arange(1, len(head) + 1, dtype=np.int32)
-        by_proba = replace(pairs, scores=self.proba(pairs.label_ids, pairs.scores))
-        groups = by_proba.by_map(self.map_of_label_, len(head) + 1)
+        map_of_label = np.zeros(pairs.n_labels, dtype=np.int32)
+        map_of_label[head] = np.arange(1, len(head) + 1, dtype=np.int32)
+        proba = proba_on(surface, label_counts, pairs.label_ids, pairs.scores, n_threads=1)
+        by_proba = replace(pairs, scores=proba)
+        groups = by_proba.by_map(map_of_label, len(head) + 1)
         if self.measure == "micro_f1":
             found = micro_f1_thresholds(groups, pairs.n_positives)
         elif self.measure == "macro_f1":
             found = [macro_f1_threshold(groups[0], by_proba)] + [f1_threshold(group) for group in groups[1:]]
         else:
             found = floor_thresholds(groups, self.floor or 0.0)
-        self.thresholds_ = np.array(found, dtype=np.float32)
+        return map_of_label, np.array(found, dtype=np.float32)
+
+
+def _reached(state: CalibrationState, label_ids: NDArray[Any], proba: NDArray[Any]) -> NDArray[np.bool_]:
+    reached: NDArray[np.bool_] = proba >= state.thresholds[state.map_of_label[np.maximum(label_ids, 0)]]
+    return reached & (label_ids >= 0)
 
 
 def _surface_of(pairs: Pairs, label_counts: NDArray[np.int64]) -> Surface:
@@ -332,27 +276,6 @@ def _surface_of(pairs: Pairs, label_counts: NDArray[np.int64]) -> Surface:
         thinned = pairs.where(pairs.row_ids % step == 0)
         pairs = thinned if thinned.hits.any() else pairs
     return fit_surface(pairs.scores, np.log1p(label_counts[pairs.label_ids]), pairs.hits)
-
-
-def _proba(
-    surface: Surface, label_counts: NDArray[np.int64], label_ids: NDArray[Any], scores: NDArray[Any], n_threads: int
-) -> NDArray[np.float32]:
-    shape = np.shape(label_ids)
-    if shape != np.shape(scores):
-        raise ValueError(
-            f"Calibration: label_ids and scores must have the same shape, got {shape} and {np.shape(scores)}"
-        )
-    columns = shape[-1] if len(shape) else 1
-    rows = (-1, columns) if columns else (0, 0)
-    found = _core.calibrated_proba(
-        np.ascontiguousarray(label_ids, dtype=np.int32).reshape(rows),
-        np.ascontiguousarray(scores, dtype=np.float32).reshape(rows),
-        label_counts,
-        *surface,
-        n_threads,
-        current_control(),
-    )
-    return np.asarray(found).reshape(shape)
 
 
 class _Half(NamedTuple):
@@ -373,7 +296,7 @@ def _halves(top: TopK, pairs: Pairs, label_counts: NDArray[np.int64]) -> list[_H
         row_ids = np.arange(half, len(top.label_ids), 2)
         part = TopK(np.ascontiguousarray(top.label_ids[row_ids]), np.ascontiguousarray(top.scores[row_ids]))
         own, other = (
-            TopK(part.label_ids, _proba(surfaces[at], label_counts, *part, n_threads=1)) for at in (half, 1 - half)
+            TopK(part.label_ids, proba_on(surfaces[at], label_counts, *part, n_threads=1)) for at in (half, 1 - half)
         )
         halves.append(_Half(row_ids, Judged(ranking=other, judging=own)))
     return halves

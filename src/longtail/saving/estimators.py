@@ -37,9 +37,11 @@ def take_apart(model: XMCClassifier) -> Parts:
     if facts.verification is not None:
         facts.verification.wait()  # damaged arrays must not get new checksums
     y_dtype = _y_dtype_name(type(model).__name__, facts)
-    arrays, scalars, models = ({name: fitted.public[name] for name in names} for names in declared_by(type(model)))
+    arrays, scalars, models, names = (
+        {name: fitted.public[name] for name in found} for found in declared_by(type(model))
+    )
     scalars = {name: value for name, value in scalars.items() if value is not None or name not in _OPTIONAL}
-    parts = Parts(parameters=_plain_params(model), fitted=scalars | {"y_dtype_": y_dtype}, arrays=arrays, models=models)
+    parts = Parts(_plain_params(model), scalars | {"y_dtype_": y_dtype}, arrays, names, models)
     if facts.feature_names_in is not None:
         parts.names["feature_names_in_"] = [str(name) for name in facts.feature_names_in]
     if facts.classes is not None:
@@ -54,7 +56,9 @@ def take_apart(model: XMCClassifier) -> Parts:
 def declared_by(cls: type[XMCClassifier]) -> Declared:
     """Return what a file must hold: the facts of every estimator, and the estimator's own state."""
     facts, own = Facts.declared(), cls._State.declared()
-    return Declared(facts.arrays | own.arrays, facts.scalars | own.scalars, facts.models | own.models)
+    return Declared(
+        facts.arrays | own.arrays, facts.scalars | own.scalars, facts.models | own.models, facts.names | own.names
+    )
 
 
 def expect(cls: type[XMCClassifier], owner: str, fitted: Mapping[str, Any]) -> Expected:
@@ -65,12 +69,12 @@ def expect(cls: type[XMCClassifier], owner: str, fitted: Mapping[str, Any]) -> E
     check_params(f'{owner}: "fitted"', fitted, {name: rules[name] for name in fitted})
     stored_as = _Y_DTYPES[fitted["y_dtype_"]]
     arrays = dict(declared.arrays)
-    names: frozenset[str] = frozenset()
+    names = frozenset(declared.names)
     if fitted["y_kind_"] != "classes":
         if stored_as is None:
             raise ValueError(f'{owner}: "fitted": y_dtype_ of a matrix must be numeric, got {fitted["y_dtype_"]!r}')
     elif stored_as is None:
-        names = frozenset({"classes_"})
+        names |= {"classes_"}
     else:
         greatest = 1 if fitted["y_dtype_"] == "bool" else None
         arrays["classes_"] = ArraySpec(stored_as, shape=(fitted["n_labels_"],), finite=True, max=greatest)
@@ -81,7 +85,7 @@ def put_together(cls: type[XMCClassifier], parts: Parts) -> XMCClassifier:
     """Make the estimator and set its fitted state; check everything that its class asks for."""
     model = _made(cls, parts.parameters)
     values: dict[str, Any] = dict.fromkeys(declared_by(cls).models)
-    for found in (parts.fitted, parts.arrays, parts.models, _classes_of(parts)):
+    for found in (parts.fitted, parts.arrays, parts.names, parts.models, _classes_of(parts)):
         values.update(found)
     if "feature_names_in_" in parts.names:
         check_length("feature_names_in_", parts.names["feature_names_in_"], values["n_features_in_"])

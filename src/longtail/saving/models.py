@@ -12,7 +12,7 @@ from longtail._array_files.specs import check_name, shown
 from longtail._base import XMCClassifier
 from longtail._rules import check_value
 from longtail._version import __version__
-from longtail.saving import estimators, taggers
+from longtail.saving import estimators, fitted_parts, taggers
 from longtail.saving.names import NamesClaim, check_names_claims, read_names, write_names
 from longtail.saving.parts import Parts, Storage, check_keys
 from longtail.saving.registry import HOMES, Kind, find_class, name_of
@@ -26,8 +26,8 @@ _MAX_DEPTH = 8
 _MAX_MESSAGE = 1000
 _STORAGES: dict[Kind, Storage] = {
     "estimator": estimators.STORAGE,
-    "tagger": taggers.TAGGER,
-    "part": taggers.PART,
+    "tagger": taggers.STORAGE,
+    "part": fitted_parts.STORAGE,
 }
 
 

@@ -1,4 +1,4 @@
-"""How taggers and their parts are stored: vocabulary, weights, curves and names, nothing pickled."""
+"""How taggers are stored: names, and the models that they own."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 
 from longtail._array_files.specs import shown
-from longtail._rules import DataNote, Instance, Int, Nothing, Numbers, Real, Rule, check_params, check_value
-from longtail.calibration import Calibration
+from longtail._rules import DataNote, Instance, Int, Nothing, Numbers, Real, Rule, check_value
 from longtail.saving.parts import Expected, Parts, Storage, check_distinct, check_keys, check_length
 from longtail.tagging import Tagger
 from longtail.tagging.name_matching import N_WEIGHTS
 from longtail.tagging.state import TaggerState
-from longtail.tagging.vectorizer import TextVectorizer
 from longtail.vocabulary import Vocabulary
 
 _MAX_COLUMNS = 100
-_LISTS = (list, tuple, set, frozenset)
 _NAMES = frozenset({"label_names_", "blocked", "example_texts_"})
 _MODELS: dict[str, tuple[Rule, ...]] = {
     "estimator": (Instance("XMCClassifier"),),
@@ -28,7 +25,7 @@ _MODELS: dict[str, tuple[Rule, ...]] = {
 }
 
 
-def take_tagger_apart(tagger: Tagger) -> Parts:
+def take_apart(tagger: Tagger) -> Parts:
     """Collect the names, and the models that a tagger owns."""
     state = tagger._whole()
     optional = {
@@ -48,7 +45,7 @@ def take_tagger_apart(tagger: Tagger) -> Parts:
     )
 
 
-def expect_tagger(cls: type[Tagger], owner: str, fitted: Mapping[str, Any]) -> Expected:
+def expect(cls: type[Tagger], owner: str, fitted: Mapping[str, Any]) -> Expected:
     """Say what a tagger needs."""
     check_keys(f'{owner}: "fitted"', fitted, ("metrics_",), ("evaluated_on_", "name_weights_", "text_columns_"))
     check_value(f'{owner}: "fitted"', "metrics_", fitted["metrics_"], (Numbers(),))
@@ -64,7 +61,7 @@ def expect_tagger(cls: type[Tagger], owner: str, fitted: Mapping[str, Any]) -> E
     return Expected(names=_NAMES, optional_names=frozenset({"vocabulary_"}), models=_MODELS)
 
 
-def put_tagger_together(cls: type[Tagger], parts: Parts) -> Tagger:
+def put_together(cls: type[Tagger], parts: Parts) -> Tagger:
     """Make the tagger; its parts must fit each other."""
     check_keys('"parameters" of Tagger', parts.parameters, ())
     estimator, label_names = parts.models["estimator"], parts.names["label_names_"]
@@ -98,35 +95,4 @@ def _check_columns(owner: str, columns: Any) -> None:
         check_value(owner, shown(name), weight, (Int(1, 20),))
 
 
-def take_apart(part: TextVectorizer | Calibration) -> Parts:
-    """Collect what a part of a tagger declares: parameters, scalars, arrays."""
-    names = {"stop_words_": part.stop_words_} if isinstance(part, TextVectorizer) else {}
-    return Parts(
-        parameters={name: list(value) if isinstance(value, _LISTS) else value for name, value in part.params().items()},
-        fitted={name: getattr(part, name) for name in part._scalars},
-        arrays={name: getattr(part, name) for name in part._state},
-        names=names,
-    )
-
-
-def expect(cls: type[TextVectorizer | Calibration], owner: str, fitted: Mapping[str, Any]) -> Expected:
-    """Say what a part of a tagger needs."""
-    check_keys(f'{owner}: "fitted"', fitted, cls._scalars)
-    check_params(f'{owner}: "fitted"', fitted, cls._scalars)
-    return Expected(cls._state, names=frozenset({"stop_words_"} if cls is TextVectorizer else ()))
-
-
-def put_together(cls: type[TextVectorizer | Calibration], parts: Parts) -> TextVectorizer | Calibration:
-    """Make a part of a tagger; it checks itself."""
-    parameters = {**getattr(cls, "_absent", {}), **parts.parameters}  # older models lack what came later
-    check_keys(f'"parameters" of {cls.__name__}', parameters, cls._rules)
-    part = cls(**parameters)
-    part.check_params()
-    for name, value in {**parts.fitted, **parts.arrays, **parts.names}.items():
-        setattr(part, name, value)
-    part.check_state()
-    return part
-
-
-TAGGER = Storage(take_tagger_apart, expect_tagger, put_tagger_together)
-PART = Storage(take_apart, expect, put_together)
+STORAGE = Storage(take_apart, expect, put_together)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._matrices import Matrix, csr_from_parts
-from longtail.tagging.vectorizer import Spans, TextVectorizer
+from longtail.tagging.text_features import Spans
+from longtail.tagging.vectorizer import TextVectorizer
 
 # Depth of the ranking in which a label's score is looked up when the estimator offers no other way.
 _SEARCH_TOP_K = 4096
