@@ -1,32 +1,35 @@
 """Learn from the corrections of a saved model, keep the models that were replaced, and put them back.
 
-Beside `tags.model` lies `tags.model.earlier`: the replaced models by number, and `learnt.json`, which says from which
-of them each learnt model was made. A model is always learnt from the model that was trained, and from all corrections:
-learning twice changes nothing, and corrections that were deleted are forgotten.
+Beside `tags.model` lies `tags.model.earlier`: the replaced models by number. A learnt model says which of them it was
+made from. It is always made from the model that was trained, and from all corrections: learning twice changes nothing,
+and corrections that were deleted are forgotten. Where that model is gone, or the learnt one has labels that were
+trained since, the learnt model itself takes its place, and only corrections that it does not have are learnt.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from longtail._array_files import staged
-from longtail.feedback import Feedback, FeedbackStore, feedback_path
-from longtail.saving import load, save
+from longtail._os import open_lock_file, try_lock
+from longtail.feedback import Feedback, FeedbackStore, Stored, feedback_path
+from longtail.saving import describe, load, save
 from longtail.tagging import Learnt, Tagger
+from longtail.tagging.history import Lineage, replayed, today
 
 # Replaced models to keep, besides those that a model is learnt from.
 _N_KEPT = 3
-_PRODUCTS = "learnt.json"
 
 
 def learn_from_feedback(
-    model: str | os.PathLike[str], feedback: Iterable[Feedback] | None = None, *, held_back: float = 0.2
+    model: str | os.PathLike[str], feedback: Iterable[Feedback] = (), *, held_back: float = 0.2
 ) -> Learnt:
     """Put the corrections of a saved model into it; a running service takes the new model over.
 
@@ -34,7 +37,7 @@ def learn_from_feedback(
     ----------
     model : path of a saved Tagger
     feedback : Feedback objects, optional
-        Default: all that ``longtail serve --feedback`` has stored beside the model.
+        They are stored beside the model first, with what ``longtail serve --feedback`` has stored there.
     held_back : float in [0, 0.5], default 0.2
         The share of the texts on which the effect is measured.
 
@@ -43,43 +46,38 @@ def learn_from_feedback(
     Learnt
     """
     path = Path(os.path.normpath(model))
-    if feedback is None:
-        store = FeedbackStore(feedback_path(path), must_exist=True)
-        feedback = [stored.feedback for stored in store]
-        store.close()
-    texts, right, wrong, complete = merge_feedback(feedback)
-    if not texts:
-        raise ValueError(f"{path}: there are no corrections to learn from")
-    base = _base_of(path)
-    tagger = load(path if base is None else _earlier(path) / str(base))
-    if not isinstance(tagger, Tagger):
-        raise ValueError(f"{path}: must be a model for texts to learn from corrections")
-    learnt = tagger.learn(texts, right, rejected=wrong, complete=complete, held_back=held_back)
-    kept = _keep(path)
-    made = _earlier(path) / "next"
-    save(tagger, made, overwrite=True)
-    # Before the model is in place, so that it is never taken for one that was trained.
-    _write_products(path, _products(path) | {version_of(made): kept if base is None else base})
-    with staged(path, overwrite=True) as folder:
-        _link_tree(made, folder)
-    shutil.rmtree(made)
-    _drop_old(path)
+    with _locked(path):
+        start = _start(path)
+        stored = _all_feedback(path, list(feedback))
+        found = _named_today(start.tagger, [row for row in stored if row.number > start.upto])
+        texts, right, wrong, complete = merge_feedback(found)
+        changes = start.tagger._whole().changes
+        if texts:
+            learnt = start.tagger.learn(texts, right, rejected=wrong, complete=complete, held_back=held_back)
+        elif start.is_made_again:  # all that was learnt has been deleted
+            learnt = Learnt(0, 0, [], 0)
+        else:
+            raise ValueError(f"{path}: there are no {'new ' if stored else ''}corrections to learn from")
+        lineage = Lineage(start.base, max([start.upto, *(row.number for row in stored)]))
+        start.tagger._put(replace(start.tagger._whole(), changes=changes, lineage=lineage))
+        _keep(path)
+        save(start.tagger, path, overwrite=True)
+        _drop_old(path)
     return learnt
 
 
 def roll_back(model: str | os.PathLike[str]) -> int:
     """Put the model back that the last `learn_from_feedback` replaced; return how many earlier ones are left."""
     path = Path(os.path.normpath(model))
-    numbers = _numbers(path)
-    if not numbers:
-        raise ValueError(f"{path}: there is no earlier model to go back to")
-    newest = _earlier(path) / str(numbers[-1])
-    load(newest)  # nothing is replaced by what cannot be loaded
-    with staged(path, overwrite=True) as folder:
-        _link_tree(newest, folder)
-    shutil.rmtree(newest)
-    products = {version: base for version, base in _products(path).items() if base != numbers[-1]}
-    _write_products(path, products)
+    with _locked(path):
+        numbers = _numbers(path)
+        if not numbers:
+            raise ValueError(f"{path}: there is no earlier model to go back to")
+        newest = _earlier(path) / str(numbers[-1])
+        load(newest)  # nothing is replaced by what cannot be loaded
+        with staged(path, overwrite=True) as folder:
+            _link_tree(newest, folder)
+        shutil.rmtree(newest)
     return len(numbers) - 1
 
 
@@ -105,6 +103,75 @@ def version_of(model: Path) -> str:
     return hashlib.sha256((model / "manifest.json").read_bytes()).hexdigest()[:12]
 
 
+class _Start(NamedTuple):
+    """The model to learn from, its version, the last correction that it has, and whether it is not the current one."""
+
+    tagger: Tagger
+    base: str
+    upto: int
+    is_made_again: bool = False
+
+
+def _start(path: Path) -> _Start:
+    current = _load_tagger(path)
+    state = current._whole()
+    if state.lineage is None:
+        return _Start(current, version_of(path), 0)
+    for number in _numbers(path):
+        earlier = _earlier(path) / str(number)
+        if version_of(earlier) != state.lineage.base:
+            continue
+        base = _load_tagger(earlier)
+        old = base._whole()
+        made = replayed(old, state)
+        if made is not None:
+            base._put(made)
+            base.blocked = current.blocked
+            return _Start(base, state.lineage.base, 0 if old.lineage is None else old.lineage.upto, is_made_again=True)
+    return _Start(current, version_of(path), state.lineage.upto)
+
+
+def _load_tagger(path: Path) -> Tagger:
+    tagger = load(path)
+    if not isinstance(tagger, Tagger):
+        raise ValueError(f"{path}: must be a model for texts to learn from corrections")
+    return tagger
+
+
+def _all_feedback(path: Path, more: list[Feedback]) -> list[Stored]:
+    with closing(FeedbackStore(feedback_path(path), must_exist=not more)) as store:
+        store.add_all(more)
+        return list(store)
+
+
+def _named_today(tagger: Tagger, stored: Iterable[Stored]) -> Iterator[Feedback]:
+    """Give labels the names that they have now; leave out what speaks of removed labels only."""
+    changes, known = tagger._whole().changes, tagger._whole().label_ids
+    for _, created_at, given in stored:
+
+        def names_of(labels: Iterable[str], created_at: str = created_at) -> tuple[str, ...]:
+            return tuple(new for name in labels if (new := today(name, created_at, changes, known)) is not None)
+
+        accepted, added, rejected = names_of(given.accepted), names_of(given.added), names_of(given.rejected)
+        rejected = tuple(name for name in rejected if name not in accepted + added)
+        if accepted or added or rejected or given.complete:
+            yield replace(given, accepted=accepted, added=added, rejected=rejected)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Let one process at a time replace the model; others wait."""
+    if not path.is_dir():
+        raise FileNotFoundError(f"{path}: there is no model")
+    _earlier(path).mkdir(exist_ok=True)
+    descriptor = open_lock_file(_earlier(path) / "lock")
+    try:
+        try_lock(descriptor, wait=True)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _earlier(path: Path) -> Path:
     return path.with_name(path.name + ".earlier")
 
@@ -114,26 +181,20 @@ def _numbers(path: Path) -> list[int]:
     return sorted(int(child.name) for child in folder.iterdir() if child.name.isdigit()) if folder.is_dir() else []
 
 
-def _base_of(path: Path) -> int | None:
-    """Return the number of the model that the current one was learnt from; None if the current one was trained."""
-    base = _products(path).get(version_of(path))
-    return base if base in _numbers(path) else None
-
-
-def _keep(path: Path) -> int:
+def _keep(path: Path) -> None:
     """Keep the current model under the next number; its files are linked, not copied."""
-    _earlier(path).mkdir(exist_ok=True)
     number = max(_numbers(path), default=0) + 1
     with staged(_earlier(path) / str(number)) as folder:
         _link_tree(path, folder)
-    return number
 
 
 def _drop_old(path: Path) -> None:
-    bases = set(_products(path).values())
-    spare = [number for number in _numbers(path) if number not in bases]
-    for number in spare[:-_N_KEPT]:
-        shutil.rmtree(_earlier(path) / str(number))
+    """Remove replaced models but the newest, and but those that the others were made from."""
+    kept = [_earlier(path) / str(number) for number in _numbers(path)]
+    lineages = [describe(model)["fitted"].get("lineage_") for model in (path, *kept[-_N_KEPT:])]
+    bases = {lineage["base"] for lineage in lineages if lineage}
+    for model in [model for model in kept if version_of(model) not in bases][:-_N_KEPT]:
+        shutil.rmtree(model)
 
 
 def _link_tree(source: Path, target: Path) -> None:
@@ -147,25 +208,3 @@ def _link_tree(source: Path, target: Path) -> None:
             os.link(child, target / child.name)
         except OSError:  # another file system, or one without links
             shutil.copyfile(child, target / child.name)
-
-
-def _products(path: Path) -> dict[str, int]:
-    """Return the number of the model that each learnt model was made from, by version."""
-    try:
-        found: Any = json.loads((_earlier(path) / _PRODUCTS).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except ValueError:
-        found = None
-    if not isinstance(found, dict) or any(type(number) is not int for number in found.values()):
-        raise ValueError(
-            f"{_earlier(path) / _PRODUCTS}: must map versions to numbers; remove it to learn from the model"
-        )
-    return found
-
-
-def _write_products(path: Path, products: dict[str, int]) -> None:
-    target = _earlier(path) / _PRODUCTS
-    beside = target.with_suffix(".tmp")
-    beside.write_text(json.dumps(products), encoding="utf-8")
-    beside.replace(target)

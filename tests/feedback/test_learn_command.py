@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -80,7 +83,7 @@ def test_a_few_earlier_models_are_kept(model: Path) -> None:
         store.close()
         longtail("learn", model)
     kept = sorted(child.name for child in (model.parent / "tags.model.earlier").iterdir())
-    assert kept == ["1", "5", "6", "7", "learnt.json"]
+    assert kept == ["1", "5", "6", "7", "lock"]
     for _ in range(4):
         longtail("rollback", model)
     assert "cave" not in lt.load(model).label_names_
@@ -90,7 +93,7 @@ def test_labelled_texts_are_learnt_from(model: Path, tmp_path: Path) -> None:
     data = tmp_path / "new.jsonl"
     data.write_text(json.dumps({"text": TEXT, "labels": ["mail::client", "new"]}) + "\n")
     found = json.loads(longtail("learn", model, "--data", data, "--json").stdout)
-    assert found["new_labels"] == ["new"]
+    assert found["new_labels"] == ["cave", "new"]
 
 
 def test_the_newest_answer_counts() -> None:
@@ -103,12 +106,120 @@ def test_the_newest_answer_counts() -> None:
     assert merge_feedback(given) == (["a", "b"], [["z"], ["y"]], [["x", "y"], ["x"]], [False, True])
 
 
-def test_a_damaged_history_is_named(model: Path) -> None:
+def _weights(model: Path) -> dict[str, bytes]:
+    coef = lt.load(model).estimator.coef_
+    names = lt.load(model).label_names_
+    return {name: coef[[i]].toarray().tobytes() for i, name in enumerate(names)}
+
+
+def test_learning_after_other_changes_learns_nothing_twice(model: Path, tmp_path: Path) -> None:
     longtail("learn", model)
-    (model.parent / "tags.model.earlier" / "learnt.json").write_text("[1]")
+    once = _weights(model)
+    names = tmp_path / "names.tsv"
+    names.write_text("id\tname\nweb::server\tserver of pages\n")
+    longtail("vocabulary", model, names)
+    longtail("labels", model, "block", "sound::player")
+    tagger = lt.load(model)
+    tagger.calibrate(["a web server", "a mail reader"] * 5, [["web::server"], ["mail::client"]] * 5)
+    lt.save(tagger, model, overwrite=True)
+    longtail("learn", model)
+    assert _weights(model) == once
+    learnt = lt.load(model)
+    assert learnt.vocabulary_.name("web::server") == "server of pages"
+    assert learnt.blocked == ["sound::player"]
+    assert learnt.calibration_.n_rows_ == 10
+
+
+def test_corrections_mean_labels_that_were_renamed_since(model: Path) -> None:
+    longtail("learn", model)
+    once = _weights(model)
+    longtail("labels", model, "rename", "web::server", "www", "mail::client", "web::server", "cave", "grotto")
+    longtail("learn", model)
+    renamed = _weights(model)
+    assert sorted(renamed) == ["grotto", "role::program", "sound::player", "web::server", "www"]
+    assert renamed["www"] == once["web::server"]
+    assert renamed["web::server"] == once["mail::client"]
+    assert renamed["grotto"] == once["cave"]
+    longtail("labels", model, "remove", "grotto")
+    longtail("learn", model)
+    assert "grotto" not in _weights(model)
+    assert "cave" not in _weights(model)
+
+
+def test_labels_renamed_before_learning_are_not_brought_back(model: Path) -> None:
+    longtail("labels", model, "rename", "mail::client", "post")
+    longtail("learn", model)
+    assert "mail::client" not in lt.load(model).label_names_
+    assert score(model, "post") > 0
+
+
+def test_a_learnt_model_without_the_one_it_was_made_from_learns_only_what_is_new(model: Path) -> None:
+    longtail("learn", model)
+    once = _weights(model)
+    shutil.rmtree(model.parent / "tags.model.earlier")
     failed = longtail("learn", model, ok=False)
     assert failed.code == 2
-    assert "learnt.json: must map versions to numbers" in failed.stderr
+    assert "there are no new corrections to learn from" in failed.stderr
+    store = lt.FeedbackStore(feedback_path(model))
+    store.add(lt.Feedback(text="a small music reader", accepted=["sound::player"]))
+    store.close()
+    longtail("learn", model)
+    again = _weights(model)
+    assert again["web::server"] == once["web::server"]
+    assert again["sound::player"] != once["sound::player"]
+    longtail("learn", model)
+    assert _weights(model) == again
+
+
+def test_labels_that_were_added_after_learning_stay(model: Path, tmp_path: Path) -> None:
+    longtail("learn", model)
+    data = tmp_path / "added.jsonl"
+    rows = [{"text": "a small web server", "labels": ["site"]}, {"text": "a small mail reader", "labels": []}] * 4
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    longtail("labels", model, "add", data)
+    added = _weights(model)
+    store = lt.FeedbackStore(feedback_path(model))
+    store.add(lt.Feedback(text="a small music reader", accepted=["sound::player"]))
+    store.close()
+    longtail("learn", model)
+    assert _weights(model)["site"] == added["site"]
+    assert _weights(model)["web::server"] == added["web::server"]
+
+
+def test_data_and_corrections_are_learnt_together(model: Path, tmp_path: Path) -> None:
+    data = tmp_path / "new.jsonl"
+    data.write_text(json.dumps({"text": "a new thing", "labels": ["sound::player", "new"]}) + "\n")
+    longtail("learn", model, "--data", data)
+    both = _weights(model)
+    assert {"cave", "new"} <= both.keys()
+    longtail("learn", model)
+    assert _weights(model) == both
+    longtail("learn", model, "--data", data)
+    assert _weights(model) == both
+    longtail("feedback", model, "delete", "--author", "new.jsonl")
+    longtail("learn", model)
+    assert "new" not in _weights(model)
+    assert "cave" in _weights(model)
+
+
+def test_all_that_was_learnt_is_forgotten_when_it_is_deleted(model: Path) -> None:
+    trained = _weights(model)
+    longtail("learn", model)
+    for number in ("1", "2"):
+        longtail("feedback", model, "delete", "--id", number)
+    assert longtail("learn", model).stdout.startswith("0 texts: 0 labels corrected")
+    assert _weights(model) == trained
+
+
+def test_two_commands_that_learn_at_once_take_turns(model: Path) -> None:
+    command = [sys.executable, "-m", "longtail", "learn", str(model)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
+    for process in running:
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors
+    assert "cave" in lt.load(model, verify=True).label_names_
+    kept = sorted(child.name for child in (model.parent / "tags.model.earlier").iterdir())
+    assert kept == ["1", "2", "3", "lock"]
 
 
 def test_the_queue_is_printed(model: Path, tmp_path: Path) -> None:

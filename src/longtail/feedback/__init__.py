@@ -1,6 +1,6 @@
 """Corrections of proposed labels: stored beside a model, read again to learn from them."""
 
 from longtail.feedback.record import Feedback
-from longtail.feedback.store import ConflictError, FeedbackStore, feedback_path
+from longtail.feedback.store import ConflictError, FeedbackStore, Stored, feedback_path
 
-__all__ = ["ConflictError", "Feedback", "FeedbackStore", "feedback_path"]
+__all__ = ["ConflictError", "Feedback", "FeedbackStore", "Stored", "feedback_path"]

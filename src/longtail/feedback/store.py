@@ -8,7 +8,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,27 +114,12 @@ class FeedbackStore:
         OSError
             If the disk is full (ENOSPC) or other processes kept the file locked (EAGAIN). Nothing was changed then.
         """
-        content = (
-            feedback.text,
-            labels_as_json(feedback.accepted),
-            labels_as_json(feedback.rejected),
-            labels_as_json(feedback.added),
-            int(feedback.complete),
-            feedback.author,
-            feedback.version,
-        )
+        return self.add_all([feedback]) == 1
+
+    def add_all(self, feedback: Iterable[Feedback]) -> int:
+        """Store several at once, all or none; return how many were not there already. Raises what `add` raises."""
         with self._transaction() as connection:
-            known = connection.execute(f"SELECT {_CONTENT} FROM feedback WHERE id = ?", (feedback.id,)).fetchone()
-            if known is not None:
-                if known != content:
-                    raise ConflictError(f"Feedback: id must be new, got {feedback.id!r}, which has other content")
-                return False
-            now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            connection.execute(
-                f"INSERT INTO feedback (id, created_at, text_key, {_CONTENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (feedback.id, now, feedback.text_key, *content),
-            )
-        return True
+            return sum(_insert(connection, item) for item in feedback)
 
     def delete(self, *, feedback_id: str | None = None, author: str | None = None) -> int:
         """Delete what has this id, or everything by this author; return how many were deleted.
@@ -251,6 +236,29 @@ class FeedbackStore:
                 raise
         if _identity(connection) != (_APPLICATION_ID, _FORMAT):
             raise ValueError(f"{self.path}: must be a feedback file of format {_FORMAT}, got another SQLite file")
+
+
+def _insert(connection: sqlite3.Connection, feedback: Feedback) -> bool:
+    content = (
+        feedback.text,
+        labels_as_json(feedback.accepted),
+        labels_as_json(feedback.rejected),
+        labels_as_json(feedback.added),
+        int(feedback.complete),
+        feedback.author,
+        feedback.version,
+    )
+    known = connection.execute(f"SELECT {_CONTENT} FROM feedback WHERE id = ?", (feedback.id,)).fetchone()
+    if known is not None:
+        if known != content:
+            raise ConflictError(f"Feedback: id must be new, got {feedback.id!r}, which has other content")
+        return False
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    connection.execute(
+        f"INSERT INTO feedback (id, created_at, text_key, {_CONTENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (feedback.id, now, feedback.text_key, *content),
+    )
+    return True
 
 
 def _identity(connection: sqlite3.Connection) -> tuple[int, int]:

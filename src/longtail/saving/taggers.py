@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,13 @@ import numpy as np
 from longtail._array_files.specs import shown
 from longtail._rules import DataNote, Instance, Int, Nothing, Numbers, Real, Rule, check_value
 from longtail.saving.parts import Expected, Parts, Storage, check_distinct, check_keys, check_length
-from longtail.tagging import Tagger
+from longtail.tagging import Tagger, history
 from longtail.tagging.name_matching import N_WEIGHTS
 from longtail.tagging.state import TaggerState
 from longtail.vocabulary import Vocabulary
 
 _MAX_COLUMNS = 100
+_OPTIONAL = ("evaluated_on_", "lineage_", "name_weights_", "text_columns_")
 _NAMES = frozenset({"label_names_", "blocked", "example_texts_"})
 _MODELS: dict[str, tuple[Rule, ...]] = {
     "estimator": (Instance("XMCClassifier"),),
@@ -32,6 +33,7 @@ def take_apart(tagger: Tagger) -> Parts:
         "evaluated_on_": state.evaluated_on,
         "text_columns_": state.text_columns,
         "name_weights_": None if state.name_weights is None else state.name_weights.tolist(),
+        "lineage_": None if state.lineage is None else asdict(state.lineage),
     }
     return Parts(
         fitted={"metrics_": state.metrics, **{name: value for name, value in optional.items() if value is not None}},
@@ -40,14 +42,15 @@ def take_apart(tagger: Tagger) -> Parts:
             "blocked": sorted(tagger._blocked()),
             "example_texts_": state.example_texts,
         }
-        | ({} if state.vocabulary is None else {"vocabulary_": state.vocabulary.to_lines()}),
+        | ({} if state.vocabulary is None else {"vocabulary_": state.vocabulary.to_lines()})
+        | ({"changes_": history.to_lines(state.changes)} if state.changes else {}),
         models={"estimator": state.estimator, "vectorizer": state.vectorizer},
     )
 
 
 def expect(cls: type[Tagger], owner: str, fitted: Mapping[str, Any]) -> Expected:
     """Say what a tagger needs."""
-    check_keys(f'{owner}: "fitted"', fitted, ("metrics_",), ("evaluated_on_", "name_weights_", "text_columns_"))
+    check_keys(f'{owner}: "fitted"', fitted, ("metrics_",), _OPTIONAL)
     check_value(f'{owner}: "fitted"', "metrics_", fitted["metrics_"], (Numbers(),))
     if "evaluated_on_" in fitted:
         check_value(f'{owner}: "fitted"', "evaluated_on_", fitted["evaluated_on_"], (DataNote(),))
@@ -58,7 +61,9 @@ def expect(cls: type[Tagger], owner: str, fitted: Mapping[str, Any]) -> Expected
         raise ValueError(f'{owner}: "name_weights_" must be a list of {N_WEIGHTS} numbers')
     for weight in weights:
         check_value(f'{owner}: "fitted"', "name_weights_", weight, (Real(),))
-    return Expected(names=_NAMES, optional_names=frozenset({"vocabulary_"}), models=_MODELS)
+    if "lineage_" in fitted:
+        _check_lineage(f'{owner}: "fitted": lineage_', fitted["lineage_"])
+    return Expected(names=_NAMES, optional_names=frozenset({"vocabulary_", "changes_"}), models=_MODELS)
 
 
 def put_together(cls: type[Tagger], parts: Parts) -> Tagger:
@@ -83,9 +88,18 @@ def put_together(cls: type[Tagger], parts: Parts) -> Tagger:
         text_columns=parts.fitted.get("text_columns_"),
         vocabulary=Vocabulary.from_lines(parts.names["vocabulary_"]) if "vocabulary_" in parts.names else None,
         name_weights=None if weights is None else np.array(weights, dtype=np.float64),
+        changes=history.from_lines(parts.names.get("changes_", ())),
+        lineage=history.Lineage(**parts.fitted["lineage_"]) if "lineage_" in parts.fitted else None,
     )
     tagger._put(state)
     return tagger
+
+
+def _check_lineage(owner: str, lineage: Any) -> None:
+    if not isinstance(lineage, dict) or not isinstance(lineage.get("base"), str):
+        raise ValueError(f"{owner} must be an object with base, the version of a model, got {shown(lineage)}")
+    check_keys(owner, lineage, ("base", "upto"))
+    check_value(owner, "upto", lineage["upto"], (Int(0),))
 
 
 def _check_columns(owner: str, columns: Any) -> None:

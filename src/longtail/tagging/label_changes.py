@@ -42,7 +42,7 @@ def with_new_labels(state: TaggerState, inputs: Any, labels: list[list[str]], pr
         label_names=[*state.label_names, *names],
         metrics={},
         evaluated_on=None,
-    )
+    ).with_change("trained")
 
 
 def without_labels(state: TaggerState, names: Iterable[str]) -> TaggerState:
@@ -63,7 +63,7 @@ def without_labels(state: TaggerState, names: Iterable[str]) -> TaggerState:
         label_names=[state.label_names[place] for place in places.tolist()],
         metrics={},
         evaluated_on=None,
-    )
+    ).with_labels_changed({state.label_names[label_id]: None for label_id in sorted(removed)})
 
 
 def with_renamed_labels(state: TaggerState, names: Mapping[str, str]) -> TaggerState:
@@ -79,4 +79,4 @@ def with_renamed_labels(state: TaggerState, names: Mapping[str, str]) -> TaggerS
     if len(set(renamed)) != len(renamed):
         twice = next(name for name in names.values() if renamed.count(name) > 1)
         raise ValueError(f"Tagger: rename_labels: {twice!r} would name two labels; labels cannot be merged by renaming")
-    return replace(state, label_names=renamed)
+    return replace(state, label_names=renamed).with_labels_changed(dict(names))

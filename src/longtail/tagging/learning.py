@@ -134,7 +134,7 @@ def _taught(state: TaggerState, verdicts: Verdicts) -> tuple[TaggerState, int]:
     made = replace(
         state, estimator=estimator, vectorizer=vectorizer, label_names=label_names, metrics={}, evaluated_on=None
     )
-    return made, n_new_words
+    return made.with_change("trained"), n_new_words
 
 
 def _measure(before: TaggerState, after: TaggerState, names: list[str], verdicts: Verdicts) -> dict[str, Any]:

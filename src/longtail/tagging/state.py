@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from longtail._base import XMCClassifier
 from longtail.calibration import Calibration
 from longtail.datasets.in_memory import label_lists
+from longtail.tagging.history import Change, ChangeKind, Lineage
 from longtail.tagging.label_names import checked_names, indicator
 from longtail.tagging.label_search import LabelSearch
 from longtail.tagging.name_matching import NameMatcher
@@ -35,6 +36,16 @@ class TaggerState:
     name_weights: NDArray[np.float64] | None = None  # what overlaps of names are worth; see name_matching
     # Columns of a table that texts are made of, with their weights, where they are not just "text".
     text_columns: dict[str, int] | None = None
+    changes: tuple[Change, ...] = ()  # since the training
+    lineage: Lineage | None = None  # of a model that `longtail learn` made
+
+    def with_labels_changed(self, names: Mapping[str, str | None]) -> TaggerState:
+        """Return the same state with new names, or removals (None), on record: corrections may know the old ones."""
+        return replace(self, changes=(*self.changes, Change.of_labels(names)))
+
+    def with_change(self, kind: ChangeKind) -> TaggerState:
+        """Return the same state with a change on record, if it was learnt: it may be made again from another model."""
+        return self if self.lineage is None else replace(self, changes=(*self.changes, Change(kind)))
 
     @property
     def calibration(self) -> Calibration | None:

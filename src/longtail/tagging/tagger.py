@@ -369,7 +369,7 @@ class Tagger(Estimator):
         Y, _ = state.encode(labels)
         rows = state.rows(self._checked(state, texts))
         estimator = copy.copy(state.estimator).calibrate(rows, Y, measure=measure, floor=floor)
-        self._put(replace(state, estimator=estimator))
+        self._put(replace(state, estimator=estimator).with_change("calibrated"))
         return self
 
     def evaluate(self, texts: Any, labels: Sequence[Iterable[str]], *, data: str | None = None) -> Evaluation:
