@@ -194,18 +194,18 @@ void bind_prediction(nb::module_& m) {
             "Raise ValueError unless the weights of all nodes can be read safely; after check_trees.");
     m.def(
         "predict_label_tree",
-        [](const Rows& rows, const LabelForest& forest, std::int64_t n_labels, std::int32_t beam_width,
-           std::int32_t power, float slope, float path_weight, std::int32_t top_k, int n_threads, Control& control) {
+        [](const Rows& rows, const LabelForest& forest, std::int32_t beam_width, std::int32_t power, float slope,
+           float path_weight, std::int32_t top_k, int n_threads, Control& control) {
             TopLabels out;
             {
                 const nb::gil_scoped_release no_gil;
                 const CsrView x = sparse(rows);
                 const label_tree::BeamConfig config{beam_width, {power, slope}, path_weight};
-                out = label_tree::predict_beam(x, forest.view, n_labels, config, top_k, n_threads, control);
+                out = label_tree::predict_beam(x, forest.view, config, top_k, n_threads, control);
             }
             return to_python(std::move(out), top_k);
         },
-        nb::arg("x"), nb::arg("forest"), nb::arg("n_labels"), nb::arg("beam_width"), nb::arg("power"), nb::arg("slope"),
+        nb::arg("x"), nb::arg("forest"), nb::arg("beam_width"), nb::arg("power"), nb::arg("slope"),
         nb::arg("path_weight"), nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
         "Beam search: (label_ids, scores), each (n_rows, top_k).");
     m.def(

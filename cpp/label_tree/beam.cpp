@@ -11,6 +11,8 @@ namespace longtail::label_tree {
 namespace {
 
 constexpr std::int64_t kRowsPerBlock = 1024;
+// So many rows pay for an array over all features; fewer find the features of a node without it.
+constexpr std::int64_t kRowsToScatter = 64;
 constexpr float kLeastLog = -1e30F;
 
 struct Visit {
@@ -35,7 +37,7 @@ std::int64_t n_features_used(const ForestView& forest) {
 class BeamSearch {
 public:
     BeamSearch(const CsrView& x, const ForestView& forest, const BeamConfig& config)
-        : x_(x), forest_(forest), config_(config), places_(n_features_used(forest), 0) {}
+        : x_(x), forest_(forest), config_(config) {}
 
     // Labels go to take_label(row, label, log_probability). With `routes`, nodes over labels are
     // only recorded.
@@ -90,9 +92,12 @@ private:
         std::int64_t n_words = 0;
         for (const Visit& visit : visits) n_words += x_.row_size(first_row_ + visit.row);
         const std::int64_t steps = std::bit_width(features.size());
-        const bool is_scattered = n_words * steps > 2 * static_cast<std::int64_t>(features.size());
-        if (is_scattered)
+        const bool is_scattered =
+            x_.n_rows >= kRowsToScatter && n_words * steps > 2 * static_cast<std::int64_t>(features.size());
+        if (is_scattered) {
+            if (places_.empty()) places_.resize(n_features_used(forest_), 0);
             for (std::size_t i = 0; i < features.size(); ++i) places_[features[i]] = static_cast<std::int32_t>(i) + 1;
+        }
         const std::int64_t first_edge = forest_.shape.child_indptr[node];
         for (const Visit& visit : visits) {
             margins(node, features, is_scattered, first_row_ + visit.row);
@@ -116,6 +121,7 @@ private:
         const auto values = x_.row_values(row);
         const std::int32_t* from = features.data();
         const std::int32_t* const end = from + features.size();
+        const bool is_merged = words.size() * std::bit_width(features.size()) > features.size();
         for (std::size_t i = 0; i < words.size(); ++i) {
             std::int64_t place;
             if (is_scattered) {
@@ -123,7 +129,10 @@ private:
                 place = places_[words[i]] - 1;
                 if (place < 0) continue;
             } else {
-                from = std::lower_bound(from, end, words[i]);
+                if (is_merged)
+                    while (from != end && *from < words[i]) ++from;
+                else
+                    from = std::lower_bound(from, end, words[i]);
                 if (from == end) break;
                 if (*from != words[i]) continue;
                 place = from - features.data();
@@ -157,7 +166,7 @@ private:
 // Collects the labels of a block over all trees.
 class Ranking {
 public:
-    Ranking(std::int64_t n_labels, std::size_t n_trees) : n_labels_(n_labels), n_trees_(n_trees) {}
+    explicit Ranking(std::size_t n_trees) : n_trees_(n_trees) {}
 
     void begin(std::int64_t n_rows) {
         found_.resize(n_rows);
@@ -172,30 +181,30 @@ public:
     }
 
 private:
-    // One entry per label, the mean over the trees; a tree that does not reach a label counts as zero.
+    // One entry per label, the mean over the trees; a tree that does not reach a label counts as zero. A small hash
+    // table stays in the cache, and one row does not pay for an array over all labels.
     void add_up(std::vector<ScoredLabel>& found) {
-        if (sums_.empty()) sums_.resize(n_labels_, 0.0F);
-        if (seen_.empty()) seen_.resize(n_labels_, 0);
-        std::size_t n = 0;
-        for (const ScoredLabel& one : found) {
-            sums_[one.label_id] += one.score;
-            if (seen_[one.label_id]) continue;
-            seen_[one.label_id] = 1;
-            found[n++].label_id = one.label_id;
+        const std::size_t n_slots = std::bit_ceil(2 * found.size() + 1);
+        const int shift = 32 - std::countr_zero(n_slots);
+        slots_.assign(n_slots, -1);
+        std::int32_t n = 0;
+        for (const ScoredLabel one : found) {
+            std::size_t slot = (static_cast<std::uint32_t>(one.label_id) * 0x9E3779B1U) >> shift;
+            while (slots_[slot] >= 0 && found[slots_[slot]].label_id != one.label_id) slot = (slot + 1) % n_slots;
+            if (slots_[slot] >= 0) {
+                found[slots_[slot]].score += one.score;
+            } else {
+                slots_[slot] = n;
+                found[n++] = one;
+            }
         }
         found.resize(n);
-        for (ScoredLabel& one : found) {
-            one.score = sums_[one.label_id] / static_cast<float>(n_trees_);
-            sums_[one.label_id] = 0.0F;
-            seen_[one.label_id] = 0;
-        }
+        for (ScoredLabel& one : found) one.score /= static_cast<float>(n_trees_);
     }
 
-    std::int64_t n_labels_;
     std::size_t n_trees_;
     std::vector<std::vector<ScoredLabel>> found_;
-    std::vector<float> sums_;
-    std::vector<char> seen_;
+    std::vector<std::int32_t> slots_;  // places in the found labels of a row, or -1
 };
 
 std::int64_t n_blocks(const CsrView& x) { return (x.n_rows + kRowsPerBlock - 1) / kRowsPerBlock; }
@@ -216,13 +225,13 @@ float Link::log_probability(float margin) const {
     return value > kLeastLog ? value : kLeastLog;
 }
 
-TopLabels predict_beam(const CsrView& x, const ForestView& forest, std::int64_t n_labels, const BeamConfig& config,
-                       std::int32_t top_k, int n_threads, Control& control) {
+TopLabels predict_beam(const CsrView& x, const ForestView& forest, const BeamConfig& config, std::int32_t top_k,
+                       int n_threads, Control& control) {
     TopLabels out;
     out.label_ids.resize(x.n_rows * top_k);
     out.scores.resize(x.n_rows * top_k);
     std::vector<BeamSearch> searches(n_threads, BeamSearch(x, forest, config));
-    std::vector<Ranking> rankings(n_threads, Ranking(n_labels, forest.roots.size()));
+    std::vector<Ranking> rankings(n_threads, Ranking(forest.roots.size()));
     parallel_for(n_blocks(x), n_threads, control, [&](std::int64_t block, int worker) {
         const std::int64_t first = block * kRowsPerBlock;
         const std::int64_t last = std::min(x.n_rows, first + kRowsPerBlock);

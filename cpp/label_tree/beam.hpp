@@ -27,8 +27,8 @@ struct BeamConfig {
 };
 
 // The top_k labels of each row by beam search; several trees are averaged. Labels that no beam reaches are left out.
-TopLabels predict_beam(const CsrView& x, const ForestView& forest, std::int64_t n_labels, const BeamConfig& config,
-                       std::int32_t top_k, int n_threads, Control& control);
+TopLabels predict_beam(const CsrView& x, const ForestView& forest, const BeamConfig& config, std::int32_t top_k,
+                       int n_threads, Control& control);
 
 struct Routes {
     std::vector<std::int64_t> indptr;  // of nodes

@@ -280,7 +280,7 @@ TEST_CASE("a beam as wide as the tree ranks as the products along all paths do")
     Control control;
     for (const float path_weight : {1.0F, 0.5F})
         for (const Link link : {Link{1, 1.0F}, Link{2, 1.0F}, Link{3, 1.0F}, Link{0, 2.0F}}) {
-            const TopLabels found = predict_beam(queries.view(), forest, 8, {100, link, path_weight}, 8, 2, control);
+            const TopLabels found = predict_beam(queries.view(), forest, {100, link, path_weight}, 8, 2, control);
             for (std::int64_t row = 0; row < 30; ++row) {
                 const auto x = queries.dense(row);
                 std::map<std::int32_t, double> expected;
@@ -313,10 +313,10 @@ TEST_CASE("one row finds features by search, many rows by a table: same scores")
     const Problem problem;
     const EdgeWeights edges = problem.train(kConfig);
     const ForestView forest = forest_of(problem.shape, edges);
-    const Csr queries = random_rows(50, 12, 0.3, 19);
+    const Csr queries = random_rows(80, 12, 0.3, 19);
     Control control;
-    const TopLabels all = predict_beam(queries.view(), forest, 8, {2, {}, 1.0F}, 3, 1, control);
-    for (std::int64_t row = 0; row < 50; ++row) {
+    const TopLabels all = predict_beam(queries.view(), forest, {2, {}, 1.0F}, 3, 1, control);
+    for (std::int64_t row = 0; row < 80; ++row) {
         Csr one;
         one.n_cols = 12;
         one.indices.assign(queries.indices.begin() + queries.indptr[row],
@@ -324,7 +324,7 @@ TEST_CASE("one row finds features by search, many rows by a table: same scores")
         one.values.assign(queries.values.begin() + queries.indptr[row],
                           queries.values.begin() + queries.indptr[row + 1]);
         one.indptr.push_back(static_cast<std::int64_t>(one.indices.size()));
-        const TopLabels alone = predict_beam(one.view(), forest, 8, {2, {}, 1.0F}, 3, 1, control);
+        const TopLabels alone = predict_beam(one.view(), forest, {2, {}, 1.0F}, 3, 1, control);
         for (int rank = 0; rank < 3; ++rank) {
             CHECK(alone.label_ids[rank] == all.label_ids[row * 3 + rank]);
             CHECK(alone.scores[rank] == all.scores[row * 3 + rank]);

@@ -297,7 +297,7 @@ class LabelForest:
         Raise ValueError unless the weights of all nodes can be read safely; after check_trees.
         """
 
-def predict_label_tree(x: Rows, forest: LabelForest, n_labels: int, beam_width: int, power: int, slope: float, path_weight: float, top_k: int, n_threads: int, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]:
+def predict_label_tree(x: Rows, forest: LabelForest, beam_width: int, power: int, slope: float, path_weight: float, top_k: int, n_threads: int, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]:
     """Beam search: (label_ids, scores), each (n_rows, top_k)."""
 
 def route_label_tree(x: Rows, forest: LabelForest, beam_width: int, power: int, slope: float, n_threads: int, control: Control) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32]]:

@@ -94,6 +94,23 @@ def test_exact_leaves_see_rows_that_the_tree_routes_near_them() -> None:
     assert (near.biases_[~edges] != path.biases_[~edges]).any()
 
 
+def test_a_negative_beam_needs_exact_leaves() -> None:
+    X, Y = topic_data()
+    with pytest.raises(ValueError, match="negative_beam is for exact leaves, got 6"):
+        small(negative_beam=6).fit(X, Y)
+
+
+@pytest.mark.parametrize("params", [{}, {"n_trees": 3}, {"weight_type": "int8"}])
+def test_one_row_and_many_rows_get_the_same_scores(params: dict[str, object]) -> None:
+    X, Y = topic_data()
+    model = small(**params).fit(X, Y)
+    many = model.predict_top_k(X, top_k=10)
+    for row in range(0, X.shape[0], 29):
+        one = model.predict_top_k(X[[row]], top_k=10)
+        np.testing.assert_array_equal(one.label_ids[0], many.label_ids[row])
+        np.testing.assert_array_equal(one.scores[0], many.scores[row])
+
+
 def test_int8_weights_are_the_float_ones_rounded() -> None:
     X, Y = topic_data()
     exact, rounded = small().fit(X, Y), small(weight_type="int8").fit(X, Y)

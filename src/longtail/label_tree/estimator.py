@@ -298,6 +298,11 @@ class LabelTree(XMCClassifier):
         row_weights: NDArray[np.float32] | None = None,
         **_options: Any,
     ) -> LabelForest:
+        if self.negative_beam is not None and self.leaves == "path":
+            raise ValueError(
+                f"LabelTree: negative_beam is for exact leaves, got {self.negative_beam} with leaves='path'; "
+                "set leaves='exact', or leave negative_beam out"
+            )
         X = _sparse(X)
         columns = training.label_columns(Y)
         arrays: dict[str, NDArray[Any]] = {**training.row_arrays(X), "y_indptr": columns[0], "y_row_ids": columns[1]}
@@ -453,7 +458,6 @@ class LabelTree(XMCClassifier):
         label_ids, scores = _core.predict_label_tree(
             native_rows(X),
             fitted.state.native,
-            fitted.facts.n_labels,
             self._beam_width(fitted.state),
             self._link_power,
             1.0,
