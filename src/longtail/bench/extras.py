@@ -77,7 +77,7 @@ def decision_scores(decided: Any, Y: Any) -> dict[str, float]:
 
 
 def training_course(statistics: dict[str, Any], label_counts: NDArray[np.int64], n_rows: int) -> dict[str, Any]:
-    """Sum up the statistics of DiSMEC: by Newton step, and by the number of positives of a label."""
+    """Sum up the statistics of DiSMEC: by Newton step, by the number of positives of a label, and as histograms."""
     indptr = statistics["history_indptr"]
     lengths = np.diff(indptr)
     steps: dict[str, list[Any]] = {"n_labels": []}
@@ -97,7 +97,8 @@ def training_course(statistics: dict[str, Any], label_counts: NDArray[np.int64],
         if among.any():
             found = {name: _spread(np.asarray(statistics[name])[among]) for name in names if name in statistics}
             bins.append({"positives": float(np.median(label_counts[among])), "n_labels": int(among.sum()), **found})
-    return {"by_step": steps, "by_positives": bins}
+    histograms = {name: _histogram(np.asarray(statistics[name])[trained]) for name in ("iterations", "seconds")}
+    return {"by_step": steps, "by_positives": bins, "histograms": histograms}
 
 
 def tail_contributions(
@@ -126,6 +127,17 @@ def _best_gain(Y: Any, weights: NDArray[np.float64], k: int) -> float:
         gains = np.sort(weights[Y.indices[first:last]])[::-1]
         total += float(gains[:k].sum())
     return total
+
+
+def _histogram(values: NDArray[Any]) -> dict[str, list[float]]:
+    """Count labels in bins of equal width; integers get a bin each, up to fifty."""
+    if np.issubdtype(values.dtype, np.integer):
+        last = int(values.max(initial=1))
+        edges = np.linspace(0.5, last + 0.5, min(last, 50) + 1)
+    else:
+        edges = np.linspace(0, float(values.max(initial=1e-9)), 51)
+    counts = np.histogram(values, edges)[0]
+    return {"edges": [float(f"{edge:.5g}") for edge in edges], "counts": counts.tolist()}
 
 
 def _spread(values: NDArray[Any]) -> list[float]:

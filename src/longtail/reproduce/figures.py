@@ -29,6 +29,7 @@ _BY_POSITIVES = {
     "first_objective": ("loss of the start", True),
     "distance": ("distance from start to result", True),
 }
+_HISTOGRAMS = {"iterations histogram": "Newton steps", "seconds histogram": "training of a label, s"}
 
 
 def draw_item(paper: Paper, item: Item, lines: Lines, folder: Path, data_folder: Path) -> list[Path]:
@@ -165,7 +166,7 @@ def _tail(figure: Figure, item: Item, blocks: list[Block], lines: Lines, _folder
 
 
 def _course(figure: Figure, item: Item, blocks: list[Block], lines: Lines, _folder: Path) -> None:
-    """Means and 5 to 95 % quantiles over labels: by Newton step, or by the number of positives of a label."""
+    """Means and 5 to 95 % quantiles over labels, by Newton step or by the positives of a label, and histograms."""
     grid = _panels(figure, len(item.panels), len(blocks))
     for panels, block in zip(grid, blocks, strict=True):
         for axes, panel in zip(panels, item.panels, strict=True):
@@ -173,6 +174,11 @@ def _course(figure: Figure, item: Item, blocks: list[Block], lines: Lines, _fold
                 line = _first(item, block, row, lines)
                 if line is not None and panel in _measured(line["course"]):
                     _draw_course(axes, line["course"], panel, row.declared.title, colour)
+            if panel in _HISTOGRAMS:
+                axes.set(xlabel=_HISTOGRAMS[panel], ylabel="labels")
+                if axes.patches:
+                    axes.legend(fontsize=7)
+                continue
             label, is_log = (_BY_STEP | _BY_POSITIVES)[panel]
             axes.set(xlabel="iteration" if panel in _BY_STEP else "positives of the label", ylabel=label)
             if panel in _BY_POSITIVES:
@@ -185,10 +191,15 @@ def _course(figure: Figure, item: Item, blocks: list[Block], lines: Lines, _fold
 
 def _measured(course: dict[str, Any]) -> set[str]:
     """Name the statistics that a course has: older results have fewer."""
-    return set(course["by_step"]) | {name for found in course["by_positives"] for name in found}
+    by_positives = {name for found in course["by_positives"] for name in found}
+    return set(course["by_step"]) | by_positives | {f"{name} histogram" for name in course.get("histograms", ())}
 
 
 def _draw_course(axes: Axes, course: dict[str, Any], panel: str, title: str, colour: str) -> None:
+    if panel in _HISTOGRAMS:
+        found = course["histograms"][panel.partition(" ")[0]]
+        axes.stairs(found["counts"], found["edges"], fill=True, alpha=0.4, label=title, color=colour)
+        return
     if panel in _BY_STEP:
         # Later iterations are about the few labels that need them: stop when fewer than one in twenty are left.
         counts = course["by_step"]["n_labels"]
