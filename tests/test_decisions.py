@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 import longtail as lt
 from longtail import _core
-from longtail.decisions import candidates_for, parse_utility, rank, rank_rows
+from longtail._topk import values_of
+from longtail.decisions import candidates_for, choose, parse_utility, rank, rank_rows
 from longtail.metrics import macro_f1_at_k, precision_at_k, psprecision_at_k
 
 
@@ -73,10 +74,13 @@ def test_affine_ranking_does_what_its_naive_twin_does() -> None:
     values = (rng.integers(0, 5, label_ids.shape) / 4).astype(np.float32)  # many are equal
     slopes = rng.random(12).astype(np.float32)
     offsets = -rng.random(12).astype(np.float32)
-    found, _ = _core.rank_affine(label_ids, values, slopes, offsets, 6, 1, _core.Control())
+    found, _, places = _core.rank_affine(label_ids, values, slopes, offsets, 6, 1, _core.Control())
     assert found.tolist() == naive_affine(label_ids, values, slopes, offsets, 6)
-    again, _ = _core.rank_affine(label_ids, values, slopes, offsets, 6, 3, _core.Control())
+    again, *_ = _core.rank_affine(label_ids, values, slopes, offsets, 6, 3, _core.Control())
     assert again.tobytes() == found.tobytes()
+    is_label = found >= 0
+    assert (np.take_along_axis(label_ids, np.maximum(places, 0), axis=1)[is_label] == found[is_label]).all()
+    assert (places[~is_label] == -1).all()
 
 
 @pytest.mark.parametrize("coverage", [False, True])
@@ -88,7 +92,7 @@ def test_the_ascent_does_what_its_naive_twin_does(coverage: bool) -> None:
     positives = rng.random(9) * 5 + 0.5
     control = _core.Control()
     for n_passes in (1, 2, 4):
-        found, _, _, used = _core.ascend(label_ids, proba, positives, coverage, 3, 1.0, n_passes, -1.0, control)
+        found, *_, used = _core.ascend(label_ids, proba, positives, coverage, 3, 1.0, n_passes, -1.0, control)
         assert used == n_passes
         expected = naive_ascent(label_ids, proba, positives, 3, n_passes, coverage=coverage)
         assert [sorted(i for i in row if i >= 0) for row in found.tolist()] == expected
@@ -100,7 +104,7 @@ def test_every_pass_of_the_ascent_gains() -> None:
     proba = (rng.random((200, 20)) * np.linspace(1, 0.05, 20)).astype(np.float32)
     positives = proba.sum(axis=0).astype(np.float64)
     values = [
-        _core.ascend(label_ids, proba, positives, False, 3, 0.7, n, -1.0, _core.Control())[2] for n in range(1, 6)
+        _core.ascend(label_ids, proba, positives, False, 3, 0.7, n, -1.0, _core.Control())[3] for n in range(1, 6)
     ]
     assert values == sorted(values)
 
@@ -242,8 +246,67 @@ def test_the_kernel_ranks_as_its_two_steps_do(calibrated: Any) -> None:
     shuffled = np.random.default_rng(0).permutation(40)
     mixed = lt.TopK(top.label_ids[:, shuffled].copy(), top.scores[:, shuffled].copy())
     mixed.label_ids[::5, 3:] = -1
-    found, is_open = calibration.rank_by_power(mixed, 0.7, 4)
-    slopes = calibration.power_slopes(0.7)
+    found = calibration.rank_by_power(mixed, 0.7, 4)
+    slopes = (calibration.inverse_propensities() ** 0.7).astype(np.float32)
     twin = naive_affine(mixed.label_ids, calibration.proba(*mixed), slopes, np.zeros(40, np.float32), 4)
     assert found.label_ids.tolist() == twin
-    assert not is_open.any()
+    assert not found.is_open.any()
+    at_places = np.take_along_axis(mixed.label_ids, np.maximum(found.places, 0), axis=1)
+    assert (at_places == found.label_ids)[found.label_ids >= 0].all()
+
+
+@pytest.mark.parametrize("options", [{}, {"threshold": 0.3}, {"utility": "psp"}, {"utility": "balanced"}])
+def test_proposals_need_few_candidates(calibrated: Any, options: dict[str, Any]) -> None:
+    calibration, top, _ = calibrated
+    wanted = {"utility": "precision", **options}
+    asked = []
+
+    def candidates(row_ids: Any, n: int) -> lt.TopK:
+        asked.append(n)
+        rows = slice(None) if row_ids is None else row_ids
+        return lt.TopK(top.label_ids[rows, :n], top.scores[rows, :n])
+
+    found = choose("Test", candidates, calibration, 3, **wanted)
+    assert asked[0] < top.label_ids.shape[1]
+    proba = calibration.proba(*top)
+    kept = proba >= wanted.get("threshold", 0)
+    expected = rank(lt.TopK(np.where(kept, top.label_ids, -1), top.scores), calibration, wanted["utility"], 3)
+    assert found.label_ids.tolist() == expected.label_ids.tolist()
+    is_label = found.label_ids >= 0
+    np.testing.assert_array_equal(
+        found.proba[is_label], values_of(found.label_ids, lt.TopK(top.label_ids, proba))[is_label]
+    )
+    np.testing.assert_array_equal(found.scores[is_label], values_of(found.label_ids, top)[is_label])
+
+
+def test_the_loss_of_a_surface_is_what_its_naive_twin_finds() -> None:
+    rng = np.random.default_rng(0)
+    log_odds = np.cumsum(rng.random((3, 4)), axis=1) - 2
+    cells = rng.integers(0, 6, 50).astype(np.int32)
+    s, n = rng.random(50) * 1.4 - 0.2, rng.random(50)
+    hits = (rng.random(50) < 0.4).astype(np.uint8)
+
+    def naive(nodes: Any) -> float:
+        total = 0.0
+        for cell, a, b, hit in zip(cells.tolist(), s.tolist(), n.tolist(), hits.tolist(), strict=True):
+            i, j = divmod(cell, 3)
+            low, high = (nodes[r, j] * (1 - a) + nodes[r, j + 1] * a for r in (i, i + 1))
+            z = low * (1 - b) + high * b
+            total += np.logaddexp(0, z) - hit * z
+        return float(total)
+
+    def slope(of: Any, at: Any, node: Any) -> Any:
+        step = np.zeros_like(at)
+        step[node] = 1e-5
+        return (of(at + step) - of(at - step)) / 2e-5
+
+    def gradient_at(nodes: Any) -> Any:
+        return _core.surface_loss(cells, s, n, hits, nodes, _core.Control())[1]
+
+    loss, gradient, hessian = _core.surface_loss(cells, s, n, hits, log_odds, _core.Control())
+    assert loss == pytest.approx(naive(log_odds))
+    nodes = list(np.ndindex(3, 4))
+    np.testing.assert_allclose(gradient, [slope(naive, log_odds, node) for node in nodes], atol=1e-6)
+    np.testing.assert_allclose(hessian, [slope(gradient_at, log_odds, node) for node in nodes], atol=1e-6)
+    with pytest.raises(ValueError, match=r"cells must be in 0 \.\. 5, got 6"):
+        _core.surface_loss(cells + np.int32(6 - cells.max()), s, n, hits, log_odds, _core.Control())

@@ -11,6 +11,7 @@
 #include "decisions/ascent.hpp"
 #include "decisions/shortlist.hpp"
 #include "decisions/surface.hpp"
+#include "decisions/surface_loss.hpp"
 
 namespace longtail::bindings {
 namespace {
@@ -30,12 +31,16 @@ nb::tuple as_tuple(Chosen&& chosen, std::int64_t n_rows, std::int64_t top_k) {
     const auto rows = static_cast<std::size_t>(n_rows), columns = static_cast<std::size_t>(top_k);
     auto label_ids = to_numpy(std::move(chosen.label_ids), {rows, columns});
     auto scores = to_numpy(std::move(chosen.scores), {rows, columns});
-    return nb::make_tuple(label_ids, scores);
+    auto places = to_numpy(std::move(chosen.places), {rows, columns});
+    return nb::make_tuple(label_ids, scores, places);
 }
 
-using RankedArrays = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>>;
-using ShortlistArrays = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>, NumpyArray<std::uint8_t>>;
-using AscentArrays = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>, double, int>;
+using RankedArrays = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>, NumpyArray<std::int32_t>>;
+using ShortlistArrays = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>, NumpyArray<std::int32_t>,
+                                  NumpyArray<std::uint8_t>>;
+using AscentArrays =
+    nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>, NumpyArray<std::int32_t>, double, int>;
+using LossArrays = nb::typed<nb::tuple, double, NumpyArray<double>, NumpyArray<double>>;
 
 }  // namespace
 
@@ -84,34 +89,31 @@ void bind_decisions(nb::module_& m) {
 
     m.def(
         "rank_calibrated",
-        [](const Array2<std::int32_t>& label_ids, const Array2<float>& scores, const Array1<std::int64_t>& label_counts,
-           const Array1<double>& score_knots, const Array1<double>& count_knots, const Array2<double>& log_odds,
-           const Array1<float>& slopes, const Array1<float>& bound_scores, const Array1<float>& bounds,
-           std::int64_t top_k, int n_threads, Control& control) {
+        [](const Array2<std::int32_t>& label_ids, const Array2<float>& scores,
+           const Array1<std::int32_t>& curve_of_label, const Array1<double>& score_knots,
+           const Array2<double>& log_odds, const Array1<float>& slopes, const Array1<float>& bound_scores,
+           const Array1<float>& bounds, std::int64_t top_k, int n_threads, Control& control) {
             Shortlisted found;
             const CandidatesView candidates = as_candidates(label_ids, scores);
             {
                 const nb::gil_scoped_release no_gil;
                 check_top_k(top_k);
-                const SurfaceView surface{
-                    as_span(score_knots), as_span(count_knots), {log_odds.data(), log_odds.size()}};
-                check_surface(surface);
-                check_candidates(candidates, static_cast<std::int64_t>(label_counts.shape(0)));
-                if (slopes.shape(0) != label_counts.shape(0))
-                    throw std::invalid_argument("rank_calibrated: slopes and label_counts must have the same length");
-                if (bounds.shape(0) != bound_scores.shape(0) + 1)
-                    throw std::invalid_argument("rank_calibrated: bounds must have one entry more than bound_scores");
-                found = rank_calibrated(candidates, as_span(label_counts), surface, as_span(slopes),
-                                        {as_span(bound_scores), as_span(bounds)}, top_k, n_threads, control);
+                const CurvesView curves{
+                    as_span(curve_of_label), as_span(score_knots), {log_odds.data(), log_odds.size()}, as_span(slopes)};
+                const BoundsView limits{as_span(bound_scores), as_span(bounds)};
+                check_candidates(candidates, static_cast<std::int64_t>(curve_of_label.shape(0)));
+                check_curves(candidates, curves, limits);
+                found = rank_calibrated(candidates, curves, limits, top_k, n_threads, control);
             }
             nb::tuple ranked = as_tuple(std::move(found.chosen), candidates.n_rows, top_k);
             auto is_open = to_numpy(std::move(found.is_open), {static_cast<std::size_t>(candidates.n_rows)});
-            return ShortlistArrays(nb::make_tuple(ranked[0], ranked[1], is_open));
+            return ShortlistArrays(nb::make_tuple(ranked[0], ranked[1], ranked[2], is_open));
         },
-        nb::arg("label_ids"), nb::arg("scores"), nb::arg("label_counts"), nb::arg("score_knots"),
-        nb::arg("count_knots"), nb::arg("log_odds"), nb::arg("slopes"), nb::arg("bound_scores"), nb::arg("bounds"),
-        nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
-        "Rank candidates by slope · probability of their scores; also return for which rows they were too few.");
+        nb::arg("label_ids"), nb::arg("scores"), nb::arg("curve_of_label"), nb::arg("score_knots"), nb::arg("log_odds"),
+        nb::arg("slopes"), nb::arg("bound_scores"), nb::arg("bounds"), nb::arg("top_k"), nb::arg("n_threads"),
+        nb::arg("control"),
+        "Rank candidates by slope · probability of their scores; also return their places, and for which rows they "
+        "were too few.");
 
     m.def(
         "ascend",
@@ -127,13 +129,32 @@ void bind_decisions(nb::module_& m) {
                 found = ascend(candidates, as_span(positives), goal, control);
             }
             nb::tuple ranked = as_tuple(std::move(found.chosen), candidates.n_rows, top_k);
-            return AscentArrays(nb::make_tuple(ranked[0], ranked[1], found.objective, found.n_passes));
+            return AscentArrays(nb::make_tuple(ranked[0], ranked[1], ranked[2], found.objective, found.n_passes));
         },
         nb::arg("label_ids"), nb::arg("proba"), nb::arg("positives"), nb::arg("coverage"), nb::arg("top_k"),
         nb::arg("mix"), nb::arg("max_passes"), nb::arg("tolerance"), nb::arg("control"),
         "Choose top_k labels per row of a whole batch for macro-F1 or coverage by block coordinate ascent. Returns "
-        "label "
-        "ids, gains, the objective and the number of passes.");
+        "label ids, gains, places among the candidates, the objective and the number of passes.");
+
+    m.def(
+        "surface_loss",
+        [](const Array1<std::int32_t>& cells, const Array1<double>& score_share, const Array1<double>& count_share,
+           const Array1<std::uint8_t>& hits, const Array2<double>& log_odds, Control& control) {
+            SurfaceLoss found;
+            {
+                const nb::gil_scoped_release no_gil;
+                const PairsView pairs{as_span(cells), as_span(score_share), as_span(count_share), as_span(hits)};
+                const auto n_scores = static_cast<std::int64_t>(log_odds.shape(1));
+                check_pairs(pairs, n_scores, static_cast<std::int64_t>(log_odds.shape(0)));
+                found = surface_loss(pairs, {log_odds.data(), log_odds.size()}, n_scores, control);
+            }
+            const std::size_t n_nodes = log_odds.size();
+            auto gradient = to_numpy(std::move(found.gradient), {n_nodes});
+            auto hessian = to_numpy(std::move(found.hessian), {n_nodes, n_nodes});
+            return LossArrays(nb::make_tuple(found.loss, gradient, hessian));
+        },
+        nb::arg("cells"), nb::arg("score_share"), nb::arg("count_share"), nb::arg("hits"), nb::arg("log_odds"),
+        nb::arg("control"), "Return the log loss of a surface and its derivatives by the values at the nodes.");
 }
 
 }  // namespace longtail::bindings

@@ -14,8 +14,7 @@ constexpr std::int64_t kRowsPerTask = 256;
 
 Chosen rank_affine(const CandidatesView& candidates, std::span<const float> slopes, std::span<const float> offsets,
                    std::int64_t top_k, int n_threads, Control& control) {
-    Chosen chosen{std::vector<std::int32_t>(candidates.n_rows * top_k, -1),
-                  std::vector<float>(candidates.n_rows * top_k, 0.0F)};
+    Chosen chosen(candidates.n_rows, top_k);
     const std::int64_t n_tasks = (candidates.n_rows + kRowsPerTask - 1) / kRowsPerTask;
     parallel_for(n_tasks, n_threads, control, [&](std::int64_t task, int) {
         BestFew best(top_k);
@@ -30,10 +29,7 @@ Chosen rank_affine(const CandidatesView& candidates, std::span<const float> slop
                 best.add(slopes[label_id] * values[place] + (offsets.empty() ? 0.0F : offsets[label_id]), place);
             }
             std::int64_t at = row * top_k;
-            for (const auto& [gain, place] : best.found()) {
-                chosen.label_ids[at] = label_ids[place];
-                chosen.scores[at++] = static_cast<float>(gain);
-            }
+            for (const auto& [gain, place] : best.found()) chosen.set(at++, label_ids[place], gain, place);
         }
     });
     return chosen;

@@ -103,14 +103,9 @@ Ascent ascend_with(State state, const CandidatesView& proba, double label_share,
         if (result.n_passes > 1 && result.objective - before <= goal.tolerance * std::abs(result.objective)) break;
         before = result.objective;
     }
-    result.chosen.label_ids.assign(places.size(), -1);
-    result.chosen.scores.assign(places.size(), 0.0F);
-    for (std::size_t i = 0; i < places.size(); ++i) {
-        if (places[i] < 0) continue;
-        const auto row = static_cast<std::int64_t>(i) / k;
-        result.chosen.label_ids[i] = proba.row_labels(row)[places[i]];
-        result.chosen.scores[i] = static_cast<float>(gains[i]);
-    }
+    result.chosen = Chosen(proba.n_rows, k);
+    for (std::int64_t i = 0; i < proba.n_rows * k; ++i)
+        if (places[i] >= 0) result.chosen.set(i, proba.row_labels(i / k)[places[i]], gains[i], places[i]);
     return result;
 }
 

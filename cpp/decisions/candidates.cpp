@@ -1,6 +1,8 @@
 #include "decisions/candidates.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -11,12 +13,19 @@ void check_candidates(const CandidatesView& candidates, std::int64_t n_labels) {
         throw std::invalid_argument("candidates: label_ids and values must have the same shape, got " +
                                     std::to_string(candidates.label_ids.size()) + " and " +
                                     std::to_string(candidates.values.size()) + " entries");
-    for (const std::int32_t label_id : candidates.label_ids)
-        if (label_id < -1 || label_id >= n_labels)
-            throw std::invalid_argument("candidates: label ids must be in -1 .. " + std::to_string(n_labels - 1) +
-                                        ", got " + std::to_string(label_id));
+    // Without a way out of the loops, so that the compiler can use vector instructions.
+    std::int32_t least = 0, greatest = -1;
+    for (const std::int32_t label_id : candidates.label_ids) {
+        least = std::min(least, label_id);
+        greatest = std::max(greatest, label_id);
+    }
+    if (least < -1 || greatest >= n_labels)
+        throw std::invalid_argument("candidates: label ids must be in -1 .. " + std::to_string(n_labels - 1) +
+                                    ", got " + std::to_string(least < -1 ? least : greatest));
+    std::int32_t any_bad = 0;
     for (const float value : candidates.values)
-        if (!std::isfinite(value)) throw std::invalid_argument("candidates: values must be finite");
+        any_bad |= static_cast<std::int32_t>(!(std::fabs(value) <= std::numeric_limits<float>::max()));
+    if (any_bad != 0) throw std::invalid_argument("candidates: values must be finite");
 }
 
 }  // namespace longtail

@@ -22,10 +22,21 @@ struct CandidatesView {
     }
 };
 
-// The chosen labels of each row, best first, padded with label -1 and score 0.
+// The chosen labels of each row, best first, and their places among the candidates; padded with -1 and score 0.
 struct Chosen {
     std::vector<std::int32_t> label_ids;
     std::vector<float> scores;
+    std::vector<std::int32_t> places;
+
+    Chosen() = default;
+    Chosen(std::int64_t n_rows, std::int64_t top_k)
+        : label_ids(n_rows * top_k, -1), scores(n_rows * top_k, 0.0F), places(n_rows * top_k, -1) {}
+
+    void set(std::int64_t at, std::int32_t label_id, double score, std::int32_t place) {
+        label_ids[at] = label_id;
+        scores[at] = static_cast<float>(score);
+        places[at] = place;
+    }
 };
 
 // Throw std::invalid_argument unless every label id is -1 or below n_labels and every value is finite.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "base/parallel_for.hpp"
 #include "decisions/best_few.hpp"
@@ -11,24 +12,59 @@ namespace {
 
 constexpr std::int64_t kRowsPerTask = 256;
 
-float bound_at(const BoundsView& bounds, float score) {
-    return bounds.bounds[std::lower_bound(bounds.scores.begin(), bounds.scores.end(), score) - bounds.scores.begin()];
-}
+// Candidates come by falling score, so places among knots and bounds are found by steps from the last one.
+class Places {
+public:
+    Places(const CurvesView& curves, const BoundsView& bounds)
+        : knots_(curves.score_knots), bounds_(bounds), at_bound_(bounds.scores.size()) {}
+
+    // The knot at or before a score, but never the last one; the first one for scores before it.
+    std::size_t knot_before(double score) {
+        while (at_knot_ > 0 && score < knots_[at_knot_]) --at_knot_;
+        while (at_knot_ + 2 < knots_.size() && score >= knots_[at_knot_ + 1]) ++at_knot_;
+        return at_knot_;
+    }
+
+    float bound_at(float score) {
+        while (at_bound_ > 0 && bounds_.scores[at_bound_ - 1] >= score) --at_bound_;
+        while (at_bound_ < bounds_.scores.size() && bounds_.scores[at_bound_] < score) ++at_bound_;
+        return bounds_.bounds[at_bound_];
+    }
+
+private:
+    std::span<const double> knots_;
+    BoundsView bounds_;
+    std::size_t at_knot_ = 0;
+    std::size_t at_bound_;
+};
 
 }  // namespace
 
-Shortlisted rank_calibrated(const CandidatesView& candidates, std::span<const std::int64_t> label_counts,
-                            const SurfaceView& surface, std::span<const float> slopes, const BoundsView& bounds,
+void check_curves(const CandidatesView& candidates, const CurvesView& curves, const BoundsView& bounds) {
+    const std::size_t n_knots = curves.score_knots.size();
+    if (n_knots < 2 || curves.log_odds.size() != curves.slopes.size() * n_knots)
+        throw std::invalid_argument("rank_calibrated: log_odds must have one entry for each slope and score knot");
+    for (const std::int32_t label_id : candidates.label_ids) {
+        if (label_id < 0) continue;
+        const std::int32_t curve = curves.curve_of_label[label_id];
+        if (curve < 0 || curve >= static_cast<std::int64_t>(curves.slopes.size()))
+            throw std::invalid_argument("rank_calibrated: curve_of_label must name one of the curves");
+    }
+    if (bounds.bounds.size() != bounds.scores.size() + 1)
+        throw std::invalid_argument("rank_calibrated: bounds must have one entry more than bound_scores");
+}
+
+Shortlisted rank_calibrated(const CandidatesView& candidates, const CurvesView& curves, const BoundsView& bounds,
                             std::int64_t top_k, int n_threads, Control& control) {
-    Shortlisted found{
-        {std::vector<std::int32_t>(candidates.n_rows * top_k, -1), std::vector<float>(candidates.n_rows * top_k, 0.0F)},
-        std::vector<std::uint8_t>(candidates.n_rows, 0)};
+    Shortlisted found{Chosen(candidates.n_rows, top_k), std::vector<std::uint8_t>(candidates.n_rows, 0)};
     const bool has_bounds = !bounds.scores.empty();
-    const bool is_whole = candidates.n_candidates >= static_cast<std::int64_t>(slopes.size());
+    const bool is_whole = candidates.n_candidates >= static_cast<std::int64_t>(curves.curve_of_label.size());
     const auto n_wanted = static_cast<std::size_t>(top_k);
+    const std::size_t n_knots = curves.score_knots.size();
     const std::int64_t n_tasks = (candidates.n_rows + kRowsPerTask - 1) / kRowsPerTask;
     parallel_for(n_tasks, n_threads, control, [&](std::int64_t task, int) {
         BestFew best(top_k);
+        Places places(curves, bounds);
         const std::int64_t last = std::min((task + 1) * kRowsPerTask, candidates.n_rows);
         for (std::int64_t row = task * kRowsPerTask; row < last; ++row) {
             const auto label_ids = candidates.row_labels(row);
@@ -37,25 +73,26 @@ Shortlisted rank_calibrated(const CandidatesView& candidates, std::span<const st
             // No label from this place on, candidate or not, can still get in.
             const auto is_closed = [&](std::int64_t place) {
                 return has_bounds && best.found().size() == n_wanted &&
-                       best.found().back().gain >= bound_at(bounds, scores[place]);
+                       best.found().back().gain >= places.bound_at(scores[place]);
             };
             std::int32_t place = 0;
             for (; place < candidates.n_candidates; ++place) {
                 const std::int32_t label_id = label_ids[place];
                 if (label_id < 0) continue;
                 if (is_closed(place)) break;
-                const double log_count = std::log1p(static_cast<double>(label_counts[label_id]));
-                const double z = log_odds_at(surface, scores[place], log_count);
-                best.add(slopes[label_id] * static_cast<float>(1.0 / (1.0 + std::exp(-z))), place);
+                const double score = scores[place];
+                const std::size_t left = places.knot_before(score);
+                const double first = curves.score_knots[left], next = curves.score_knots[left + 1];
+                const std::int32_t curve = curves.curve_of_label[label_id];
+                const double* z = curves.log_odds.data() + static_cast<std::size_t>(curve) * n_knots + left;
+                const double log_odds = z[0] + (score - first) / (next - first) * (z[1] - z[0]);
+                best.add(curves.slopes[curve] * static_cast<float>(1.0 / (1.0 + std::exp(-log_odds))), place);
             }
             const std::int64_t n_candidates = candidates.n_candidates;
             found.is_open[row] = has_bounds && !is_whole && n_candidates > 0 && place == n_candidates &&
                                  label_ids[n_candidates - 1] >= 0 && !is_closed(n_candidates - 1);
             std::int64_t at = row * top_k;
-            for (const auto& [gain, chosen] : best.found()) {
-                found.chosen.label_ids[at] = label_ids[chosen];
-                found.chosen.scores[at++] = static_cast<float>(gain);
-            }
+            for (const auto& [gain, chosen] : best.found()) found.chosen.set(at++, label_ids[chosen], gain, chosen);
         }
     });
     return found;

@@ -278,12 +278,21 @@ class XMCClassifier(Estimator):
         model = copy.copy(self)  # one fitted state for both steps, whatever another thread does
         calibration, n_labels = model._whole().facts.calibration, model.n_labels_
         check_utility(owner, utility, calibration)
+        if calibration is not None and ranking.get("n_trees") is not None:
+            raise ValueError(
+                f"{owner}: n_trees must be None for a calibrated model, got {ranking['n_trees']!r}: probabilities are "
+                "those of all trees; predict_top_k ranks by the scores of fewer"
+            )
         depth = min(_DEEP_TOP_K, n_labels) if top_k is None else top_k
         self._check_top_k(depth, n_labels)
-        n_ranked = depth if calibration is None else candidates_for(depth, n_labels)
+
+        def candidates(row_ids: NDArray[np.int64] | None, n_candidates: int) -> TopK:
+            rows = inputs if row_ids is None else _rows_at(inputs, row_ids)
+            return model.predict_top_k(rows, n_candidates, utility="score", **ranking)
+
         found = choose(
             owner,
-            model.predict_top_k(inputs, n_ranked, utility="score", **ranking),
+            candidates,
             calibration,
             depth,
             threshold=threshold,
@@ -612,6 +621,13 @@ def _native(X: Any) -> Matrix:
     rows = canonical_csr(X)
     _core.check_csr(rows.shape[1], rows.indptr, rows.indices, rows.data, "X")
     return rows
+
+
+def _rows_at(X: Any, row_ids: NDArray[np.int64]) -> Any:
+    """Return some rows of whatever a user passes as rows."""
+    from sklearn.utils import _safe_indexing
+
+    return sp.csr_array(X)[row_ids] if sp.issparse(X) else _safe_indexing(X, row_ids)
 
 
 def _is_ready(facts: Facts, X: Any) -> TypeGuard[Matrix]:

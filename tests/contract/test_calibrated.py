@@ -75,3 +75,16 @@ def test_a_failed_calibration_leaves_the_model_as_it_was() -> None:
     with pytest.raises(ValueError, match="none of the 240 held-out rows"):
         model.calibrate(X, sp.csr_array(Y.shape, dtype=np.float32))
     assert model.calibration_ is None
+
+
+def test_fewer_trees_are_not_read_on_the_surface_of_all() -> None:
+    X = np.repeat(np.eye(4, dtype=np.float32), 25, axis=0)
+    model = lt.FastXML(n_trees=4, n_jobs=1).fit(X, X, calibrate=True)
+    plain = lt.FastXML(n_trees=4, n_jobs=1).fit(X, X)
+    found, expected = model.predict_top_k(X, 2, n_trees=2), plain.predict_top_k(X, 2, n_trees=2)
+    assert found.scores.tobytes() == expected.scores.tobytes()
+    with pytest.raises(ValueError, match="utility must be None or 'score', and max_loss None, with n_trees"):
+        model.predict_top_k(X, 2, n_trees=2, utility="psp")
+    with pytest.raises(ValueError, match="n_trees must be None for a calibrated model"):
+        model.propose(X, 2, n_trees=2)
+    assert plain.propose(X, 1, n_trees=2)[0][0].label == 0

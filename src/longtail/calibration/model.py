@@ -8,14 +8,14 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from longtail import _core
 from longtail._part import Part
 from longtail._rules import Choice, Int, Nothing, Real
 from longtail._topk import TopK
 from longtail.calibration.errors import expected_calibration_error
 from longtail.calibration.pairs import Pairs, pairs_of
+from longtail.calibration.power import PowerRule, Ranked
 from longtail.calibration.row_rules import Judged, balanced_power, macro_f1_rule
-from longtail.calibration.state import CalibrationState, PowerRule, proba_on
+from longtail.calibration.state import CalibrationState, proba_on
 from longtail.calibration.surface import Surface, fit_surface
 from longtail.calibration.thresholds import f1_threshold, floor_thresholds, macro_f1_threshold, micro_f1_thresholds
 
@@ -23,7 +23,6 @@ Measure = Literal["micro_f1", "macro_f1", "precision"]
 
 # The surface has fewer than a hundred nodes: more pairs than this only cost time.
 _MAX_PAIRS = 2_000_000
-_NO_BOUNDS = np.empty(0, np.float32), np.zeros(1, np.float32)
 # Of precision at 1, 3 and 5 of the ranking by score, that the balanced one may give up: a twentieth of a point.
 _BALANCED_LOSS = 0.0005
 
@@ -173,13 +172,9 @@ class Calibration(Part[CalibrationState]):
         """Return 1/p of each label under the standard propensity model; see `longtail.propensity`."""
         return self._whole().inverse_propensities
 
-    def power_slopes(self, power: float) -> NDArray[np.float32]:
-        """Return the inverse propensities to a power; the last one asked for is kept."""
-        return self._power_rule(self._whole(), power).slopes
-
     def rank_by_power(
         self, top: TopK, power: float, top_k: int, *, is_sorted: bool = False, n_threads: int = 1
-    ) -> tuple[TopK, NDArray[np.bool_]]:
+    ) -> Ranked:
         """Rank candidates by probability times inverse propensity to a power.
 
         Parameters
@@ -193,27 +188,12 @@ class Calibration(Part[CalibrationState]):
 
         Returns
         -------
-        TopK, bool array (n_rows,)
-            The ranking, and for which rows more candidates could change it; none unless `is_sorted`.
+        Ranked
+            Label ids, values, places among the candidates, and for which rows more candidates could change the
+            ranking; none unless `is_sorted`.
         """
-        state = self._whole()
-        rule = self._power_rule(state, power)
-        bound_scores, bounds = rule.bounds if is_sorted else _NO_BOUNDS
-        label_ids, values, is_open = _core.rank_calibrated(
-            np.ascontiguousarray(top.label_ids),
-            np.ascontiguousarray(top.scores),
-            state.label_counts,
-            state.score_knots,
-            state.count_knots,
-            state.log_odds,
-            rule.slopes,
-            bound_scores,
-            bounds,
-            top_k,
-            n_threads,
-            _core.Control(),
-        )
-        return TopK(label_ids, values), is_open.astype(np.bool_)
+        rule = self._power_rule(self._whole(), power)
+        return rule.rank(top, top_k, is_sorted=is_sorted, n_threads=n_threads)
 
     def decide(self, label_ids: NDArray[Any], scores: NDArray[Any]) -> NDArray[np.bool_]:
         """Tell which labels are probable enough to be given."""
@@ -239,9 +219,10 @@ class Calibration(Part[CalibrationState]):
         return other
 
     def _power_rule(self, state: CalibrationState, power: float) -> PowerRule:
+        """Return the ranking for a power; the last one asked for is kept."""
         kept = self._rule
-        if kept is None or kept.state is not state or kept.power != power:
-            kept = self._rule = PowerRule(state, power)
+        if kept is None or kept.curves is not state.curves or kept.power != power:
+            kept = self._rule = PowerRule(state.curves, power)
         return kept
 
     def _thresholds(

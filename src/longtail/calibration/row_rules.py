@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._cancel import current_control
-from longtail._topk import TopK, values_of
+from longtail._topk import TopK
 from longtail.propensity import from_counts
 
 Floats = NDArray[np.float64]
@@ -27,7 +27,7 @@ _PRIOR_ROWS = 1.0
 
 def rank_affine(top: TopK, slopes: NDArray[np.float32], offsets: NDArray[np.float32] | None, top_k: int) -> TopK:
     """Rank candidates; `top` holds probabilities in place of scores."""
-    return TopK(*_core.rank_affine(*top, slopes, offsets, top_k, 1, current_control()))
+    return TopK(*_core.rank_affine(*top, slopes, offsets, top_k, 1, current_control())[:2])
 
 
 class Judged(NamedTuple):
@@ -51,11 +51,7 @@ def balanced_power(
 
     def is_cheap(power: float) -> bool:
         slopes = np.exp(power * log_weights).astype(np.float32)
-        losses = [
-            _precision(part.judging.scores[:, :_TOP_K])
-            - _precision(values_of(rank_affine(part.ranking, slopes, None, _TOP_K).label_ids, part.judging))
-            for part in parts
-        ]
+        losses = [_precision(part.judging.scores[:, :_TOP_K]) - _precision(_judged(part, slopes)) for part in parts]
         return bool((np.mean(losses, axis=0) <= max_loss).all())
 
     if is_cheap(1.0):
@@ -65,6 +61,13 @@ def balanced_power(
         middle = (low + high) / 2
         low, high = (middle, high) if is_cheap(middle) else (low, middle)
     return low
+
+
+def _judged(part: Judged, slopes: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return what the judging surface says of the labels that the ranking one puts first."""
+    _, _, places = _core.rank_affine(*part.ranking, slopes, None, _TOP_K, 1, current_control())
+    found = np.take_along_axis(part.judging.scores, np.maximum(places, 0), axis=1)
+    return np.where(places >= 0, found, np.float32(0))
 
 
 def _precision(p: NDArray[np.float32]) -> Floats:

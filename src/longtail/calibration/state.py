@@ -14,10 +14,9 @@ from longtail._array_files import ArraySpec
 from longtail._cancel import current_control
 from longtail._part import PartState
 from longtail._rules import Int, Real
+from longtail.calibration.power import Curves, curves_of
 from longtail.calibration.surface import Surface
 from longtail.propensity import from_counts
-
-_BOUNDS_PER_KNOT = 8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,6 +46,12 @@ class CalibrationState(PartState):
         """1/p of each label under the standard propensity model."""
         return np.asarray(1 / from_counts(self.label_counts, self.n_training_rows))
 
+    @cached_property
+    def curves(self) -> Curves:
+        """The surface and the propensities by number of training rows, for rankings."""
+        surface = Surface(self.score_knots, self.count_knots, self.log_odds)
+        return curves_of(surface, self.label_counts, self.n_training_rows)
+
     def check_whole(self) -> None:
         """Raise ValueError unless the loaded arrays agree with each other."""
         n_thresholds, n_labels = len(self.thresholds), len(self.label_counts)
@@ -67,33 +72,6 @@ class CalibrationState(PartState):
             )
         if (np.diff(self.log_odds, axis=1) < 0).any():
             raise ValueError("Calibration: log_odds_ must not fall with the score")
-
-
-@dataclass(frozen=True, eq=False)
-class PowerRule:
-    """What the ranking by probability times inverse propensity to a power needs of each label, made when it is used."""
-
-    state: CalibrationState
-    power: float
-
-    @cached_property
-    def slopes(self) -> NDArray[np.float32]:
-        """The inverse propensities to the power."""
-        return np.asarray((self.state.inverse_propensities**self.power).astype(np.float32))
-
-    @cached_property
-    def bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Rising scores, and the greatest value that any label with at most each of them can have."""
-        state = self.state
-        _, label_ids = np.unique(state.label_counts, return_index=True)  # the slope depends on the count only
-        ends = state.score_knots[[0, -1]] + np.ptp(state.score_knots) * np.array([-1, 1])
-        knots = np.array([ends[0], *state.score_knots, ends[1]])
-        places = np.linspace(0, len(knots) - 1, _BOUNDS_PER_KNOT * (len(knots) - 1) + 1)
-        scores = np.unique(np.interp(places, np.arange(len(knots)), knots).astype(np.float32))
-        columns, rows = np.broadcast_arrays(label_ids[None, :].astype(np.int32), scores[:, None])
-        proba = state.proba(columns, rows)
-        bounds = (proba * self.slopes[label_ids]).max(axis=1)
-        return scores, np.append(bounds, self.slopes.max()).astype(np.float32)
 
 
 def proba_on(

@@ -8,6 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail import _core
+from longtail._cancel import current_control
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -36,15 +39,17 @@ class Surface(NamedTuple):
     log_odds: Floats  # (n_count_knots, n_score_knots)
 
 
-class _Cells(NamedTuple):
-    """Where each pair lies: its cell, and its weights on the cell's four nodes."""
+class _Pairs(NamedTuple):
+    """Where each pair lies: its cell, and how far it is on the way to the next knots; see surface_loss.hpp."""
 
-    cell_ids: Ints
-    shares: Floats  # (4, n_pairs)
-    nodes: Ints  # (4, n_cells)
+    cells: NDArray[np.int32]
+    score_share: Floats
+    count_share: Floats
+    hits: NDArray[np.uint8]
 
-    def log_odds(self, at_nodes: Floats) -> Floats:
-        return np.asarray((at_nodes[self.nodes[:, self.cell_ids]] * self.shares).sum(axis=0))
+    def loss(self, nodes: Floats, n_scores: int) -> tuple[float, Floats, Floats]:
+        """Return the log loss, and its gradient and second derivatives by the nodes."""
+        return _core.surface_loss(*self, nodes.reshape(-1, n_scores), current_control())
 
 
 def fit_surface(scores: NDArray[np.float32], log_counts: NDArray[np.float64], hits: NDArray[np.bool_]) -> Surface:
@@ -55,12 +60,15 @@ def fit_surface(scores: NDArray[np.float32], log_counts: NDArray[np.float64], hi
     scores, log_counts, hits : arrays (n_pairs,)
         Score, log(1 + training rows of the label) and truth of each pair of row and label; at least one is a hit.
     """
-    x, y = scores.astype(np.float64), hits.astype(np.float64)
+    x = scores.astype(np.float64)
     score_knots = _score_knots(x, x[hits])
     count_knots = _two_or_more(np.quantile(log_counts[hits], np.linspace(0, 1, _N_COUNT_KNOTS)), _LEAST_COUNT_GAP)
-    cells = _place(x, log_counts, score_knots, count_knots)
+    column, score_share = left_and_share(x, score_knots)
+    row, count_share = left_and_share(np.clip(log_counts, count_knots[0], count_knots[-1]), count_knots)
+    cells = (row * (len(score_knots) - 1) + column).astype(np.int32)
+    pairs = _Pairs(cells, score_share, count_share, hits.astype(np.uint8))
     penalty = _penalty(score_knots, count_knots)
-    at_nodes = _rising_newton(cells, y, penalty, len(score_knots), len(count_knots))
+    at_nodes = _rising_newton(pairs, penalty, len(score_knots), len(count_knots))
     return Surface(score_knots, count_knots, at_nodes.reshape(len(count_knots), len(score_knots)))
 
 
@@ -80,20 +88,8 @@ def _two_or_more(knots: Floats, least_gap: float) -> Floats:
     return np.array(kept if len(kept) > 1 else [kept[0], kept[0] + max(1.0, abs(kept[0]))])
 
 
-def _place(x: Floats, log_counts: Floats, score_knots: Floats, count_knots: Floats) -> _Cells:
-    n_scores, n_counts = len(score_knots), len(count_knots)
-    column, s = _left_and_share(x, score_knots)
-    row, n = _left_and_share(np.clip(log_counts, count_knots[0], count_knots[-1]), count_knots)
-    cells = np.arange((n_counts - 1) * (n_scores - 1))
-    corner = cells // (n_scores - 1) * n_scores + cells % (n_scores - 1)
-    return _Cells(
-        cell_ids=row * (n_scores - 1) + column,
-        shares=np.stack([(1 - s) * (1 - n), s * (1 - n), (1 - s) * n, s * n]),
-        nodes=np.stack([corner, corner + 1, corner + n_scores, corner + n_scores + 1]),
-    )
-
-
-def _left_and_share(x: Floats, knots: Floats) -> tuple[Ints, Floats]:
+def left_and_share(x: Floats, knots: Floats) -> tuple[Ints, Floats]:
+    """Return the knot before each number, and how far it is to the next one; below 0 or above 1 outside the knots."""
     left = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
     return left, np.asarray((x - knots[left]) / (knots[left + 1] - knots[left]))
 
@@ -117,25 +113,24 @@ def _second_differences(knots: Floats) -> Floats:
     return found
 
 
-def _rising_newton(cells: _Cells, y: Floats, penalty: Floats, n_scores: int, n_counts: int) -> Floats:
+def _rising_newton(pairs: _Pairs, penalty: Floats, n_scores: int, n_counts: int) -> Floats:
     """Minimise the penalised loss over surfaces whose steps along the score are >= 0: projected Newton on the steps."""
-    rate = (y.sum() + 0.5) / (len(y) + 1)
+    rate = (pairs.hits.sum(dtype=np.int64) + 0.5) / (len(pairs.hits) + 1)
     base = float(np.log(rate / (1 - rate)))
     # Takes steps to values at the nodes.
     sums = np.asarray(np.kron(np.eye(n_counts), np.tril(np.ones((n_scores, n_scores)))), dtype=np.float64)
     is_step = np.tile(np.arange(n_scores) > 0, n_counts)
     steps = np.asarray(np.where(is_step, 0.0, base), dtype=np.float64)
 
-    def loss_at(nodes: Floats) -> float:
-        z = cells.log_odds(nodes)
-        return float((np.logaddexp(0, z) - y * z).sum() + 0.5 * (nodes - base) @ penalty @ (nodes - base))
-
-    loss = loss_at(sums @ steps)
-    for _ in range(_MAX_STEPS):
+    def at(steps: Floats) -> tuple[float, Floats, Floats]:
         nodes: Floats = sums @ steps
-        gradient, hessian = _derivatives(cells, y, nodes)
-        gradient = sums.T @ (gradient + penalty @ (nodes - base))
-        hessian = sums.T @ (hessian + penalty) @ sums
+        loss, gradient, hessian = pairs.loss(nodes, n_scores)
+        pull = penalty @ (nodes - base)
+        loss += 0.5 * float((nodes - base) @ pull)
+        return loss, sums.T @ (gradient + pull), sums.T @ (hessian + penalty) @ sums
+
+    loss, gradient, hessian = at(steps)
+    for _ in range(_MAX_STEPS):
         free = ~(is_step & (steps <= 0) & (gradient > 0))
         move = np.zeros_like(steps)
         move[free] = np.linalg.solve(hessian[np.ix_(free, free)], gradient[free])
@@ -143,29 +138,15 @@ def _rising_newton(cells: _Cells, y: Floats, penalty: Floats, n_scores: int, n_c
         while size > 1e-6:
             new = steps - size * move
             new[is_step] = np.maximum(new[is_step], 0)
-            new_loss = loss_at(sums @ new)
+            new_loss, new_gradient, new_hessian = at(new)
             if new_loss <= loss:
                 break
             size /= 2
         if new_loss > loss:
             break
         is_done = loss - new_loss <= _TOLERANCE * abs(new_loss)
-        steps, loss = new, new_loss
+        steps, loss, gradient, hessian = new, new_loss, new_gradient, new_hessian
         if is_done:
             break
     # Added up from left to right, not by `sums`: a step of zero must not fall by rounding.
     return np.cumsum(steps.reshape(n_counts, n_scores), axis=1).reshape(-1)
-
-
-def _derivatives(cells: _Cells, y: Floats, nodes: Floats) -> tuple[Floats, Floats]:
-    proba = 0.5 * (1 + np.tanh(0.5 * cells.log_odds(nodes)))
-    weights = proba * (1 - proba)
-    gradient = np.zeros(len(nodes))
-    hessian = np.zeros((len(nodes), len(nodes)))
-    n_cells = cells.nodes.shape[1]
-    for a in range(4):
-        np.add.at(gradient, cells.nodes[a], np.bincount(cells.cell_ids, (proba - y) * cells.shares[a], n_cells))
-        for b in range(4):
-            products = np.bincount(cells.cell_ids, weights * cells.shares[a] * cells.shares[b], n_cells)
-            np.add.at(hessian, (cells.nodes[a], cells.nodes[b]), products)
-    return gradient, hessian

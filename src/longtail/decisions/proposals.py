@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from longtail._topk import TopK, values_of
 from longtail.calibration import Calibration
-from longtail.decisions.ranking import rank
+from longtail.decisions.ranking import Candidates, candidates_for, rank, rank_short
 from longtail.decisions.utilities import parse_utility
 
 Threshold = float | Literal["auto"] | None
@@ -42,7 +42,7 @@ def check_utility(owner: str, utility: str | None, calibration: Calibration | No
 
 def choose(
     owner: str,
-    top: TopK,
+    candidates: Candidates,
     calibration: Calibration | None,
     top_k: int,
     *,
@@ -51,16 +51,16 @@ def choose(
     max_loss: float | None = None,
     n_threads: int = 1,
 ) -> Proposals:
-    """Choose at most `top_k` labels per row from candidates that are ranked by score.
+    """Choose at most `top_k` labels per row.
 
     Parameters
     ----------
     owner : str
         Who complains about arguments.
-    top : TopK
-        The candidates of each row; see `candidates_for`.
+    candidates : callable(row_ids or None, n) -> TopK
+        Returns the n labels with the best scores of these rows (of all rows), best first.
     calibration : Calibration or None
-        Of the model that ranked them.
+        Of the model that ranks them.
     top_k : int
     threshold : None, float or "auto", default None
         Only labels whose probability reaches it (whose score, without a calibration); "auto" takes the thresholds of
@@ -77,8 +77,20 @@ def choose(
             )
         if max_loss is not None:
             raise ValueError(f"{owner}: max_loss must be None for a model that is not calibrated, got {max_loss!r}")
+        top = candidates(None, top_k)
         ranked = _by_score(top, top_k) if threshold is None else _by_score(_only(top, top.scores >= threshold), top_k)
         return Proposals(*ranked, None)
+    # The most probable labels that reach a threshold are those of the most probable ones that do.
+    if threshold is None or (threshold != "auto" and parse_utility(utility) == parse_utility("precision")):
+        found = rank_short(candidates, calibration, utility, top_k, max_loss=max_loss, n_threads=n_threads)
+        if found is not None:
+            (label_ids, values), scores = found
+            proba = calibration.proba(label_ids, scores, n_threads=n_threads)
+            if threshold is not None:
+                label_ids = np.where(proba >= threshold, label_ids, np.int32(-1))
+            return Proposals(label_ids, scores, proba, None if utility == "precision" else values)
+    is_short = utility == "score" and threshold is None
+    top = candidates(None, top_k if is_short else candidates_for(top_k, len(calibration.label_counts_)))
     proba = calibration.proba(*top, n_threads=n_threads)
     if threshold is not None:
         reached = calibration.decide_by_proba(top.label_ids, proba) if threshold == "auto" else proba >= threshold

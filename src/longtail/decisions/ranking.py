@@ -11,7 +11,11 @@ from longtail import _core
 from longtail._cancel import current_control
 from longtail._topk import TopK, values_of
 from longtail.calibration import Calibration
+from longtail.calibration.power import Ranked
 from longtail.decisions.utilities import Utility, parse_utility
+
+# Called with row ids (None: all rows) and a number n, returns the n labels of each row with the best scores.
+Candidates = Callable[[NDArray[np.int64] | None, int], TopK]
 
 # Labels per row that are ranked anew. Below the first hundred scores hardly any label is likely enough to come back.
 _N_CANDIDATES = 100
@@ -86,23 +90,22 @@ def rank(
         return _padded(TopK(top.label_ids[:, :top_k], top.scores[:, :top_k]), top_k)
     power = calibration.balanced_power_ if wanted.kind == "balanced" else wanted.power
     if wanted.kind in ("power", "balanced") and propensity is None and max_loss is None:
-        return calibration.rank_by_power(top, power, top_k, n_threads=n_threads)[0]
+        return TopK(*calibration.rank_by_power(top, power, top_k, n_threads=n_threads)[:2])
     proba = TopK(np.ascontiguousarray(top.label_ids), calibration.proba(*top, n_threads=n_threads))
     if wanted.kind == "row":
         return _affine(proba, calibration.row_slopes_, calibration.row_offsets_, top_k, n_threads)
     if wanted.kind == "batch":
         return _for_batch(proba, calibration, wanted, top_k, max_loss, n_threads)
-    weights = None if propensity is None else _inverse(propensity, calibration)
+    weights = calibration.inverse_propensities() if propensity is None else _inverse(propensity, calibration)
 
     def by_power(power: float) -> TopK:
-        slopes = calibration.power_slopes(power) if weights is None else (weights**power).astype(np.float32)
-        return _affine(proba, slopes, None, top_k, n_threads)
+        return _affine(proba, (weights**power).astype(np.float32), None, top_k, n_threads)
 
     return by_power(power) if max_loss is None else _within(max_loss, by_power, power, proba, top_k, n_threads)
 
 
 def rank_rows(
-    candidates: Callable[[NDArray[np.int64] | None, int], TopK],
+    candidates: Candidates,
     calibration: Calibration,
     utility: str,
     top_k: int,
@@ -122,21 +125,44 @@ def rank_rows(
     calibration, utility, top_k, max_loss, n_threads
         As for `rank`.
     """
+    found = rank_short(candidates, calibration, utility, top_k, max_loss=max_loss, n_threads=n_threads)
+    if found is not None:
+        return found[0]
+    top = candidates(None, candidates_for(top_k, len(calibration.label_counts_)))
+    return rank(top, calibration, utility, top_k, max_loss=max_loss, n_threads=n_threads)
+
+
+def rank_short(
+    candidates: Candidates,
+    calibration: Calibration,
+    utility: str,
+    top_k: int,
+    *,
+    max_loss: float | None = None,
+    n_threads: int = 1,
+) -> tuple[TopK, NDArray[np.float32]] | None:
+    """Do what `rank_rows` does where few candidates are enough, else return None; also return the scores of labels."""
     wanted = parse_utility(utility)
-    n_labels = len(calibration.label_counts_)
-    n_all = candidates_for(top_k, n_labels)
     power = calibration.balanced_power_ if wanted.kind == "balanced" else wanted.power
+    n_all = candidates_for(top_k, len(calibration.label_counts_))
     n_first = min(n_all, round((_FIRST_PER_LABEL + _FIRST_PER_POWER * min(power, 1)) * top_k))
     if wanted.kind not in ("power", "balanced") or max_loss is not None or n_first == n_all:
-        return rank(candidates(None, n_all), calibration, utility, top_k, max_loss=max_loss, n_threads=n_threads)
-    found, is_open = calibration.rank_by_power(
-        candidates(None, n_first), power, top_k, is_sorted=True, n_threads=n_threads
-    )
-    if is_open.any():
-        row_ids = np.flatnonzero(is_open)
-        again = calibration.rank_by_power(candidates(row_ids, n_all), power, top_k, n_threads=n_threads)[0]
-        found.label_ids[row_ids], found.scores[row_ids] = again
-    return found
+        return None
+    top = candidates(None, n_first)
+    found = calibration.rank_by_power(top, power, top_k, is_sorted=True, n_threads=n_threads)
+    scores = _scores_at(found, top)
+    if found.is_open.any():
+        row_ids = np.flatnonzero(found.is_open)
+        top = candidates(row_ids, n_all)
+        again = calibration.rank_by_power(top, power, top_k, n_threads=n_threads)
+        found.label_ids[row_ids], found.values[row_ids] = again.label_ids, again.values
+        scores[row_ids] = _scores_at(again, top)
+    return TopK(found.label_ids, found.values), scores
+
+
+def _scores_at(found: Ranked, top: TopK) -> NDArray[np.float32]:
+    scores = np.take_along_axis(top.scores, np.maximum(found.places, 0), axis=1)
+    return np.where(found.places >= 0, scores, np.float32(0))
 
 
 def _for_batch(
@@ -147,7 +173,7 @@ def _for_batch(
 
     def by_mix(mix: float) -> TopK:
         is_coverage = wanted.measure == "coverage"
-        label_ids, gains, _, _ = _core.ascend(
+        label_ids, gains, *_ = _core.ascend(
             *proba, positives, is_coverage, top_k, mix, _MAX_PASSES, _TOLERANCE, current_control()
         )
         return TopK(label_ids, gains)
@@ -183,7 +209,7 @@ def _sum_of_proba(chosen: TopK, proba: TopK) -> float:
 def _affine(
     proba: TopK, slopes: NDArray[np.float32], offsets: NDArray[np.float32] | None, top_k: int, n_threads: int
 ) -> TopK:
-    return TopK(*_core.rank_affine(*proba, slopes, offsets, top_k, n_threads, current_control()))
+    return TopK(*_core.rank_affine(*proba, slopes, offsets, top_k, n_threads, current_control())[:2])
 
 
 def _padded(top: TopK, top_k: int) -> TopK:

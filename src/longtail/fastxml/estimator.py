@@ -140,9 +140,10 @@ class FastXML(XMCClassifier):
         top_k : int, default 5
             How many labels per row; rows with fewer candidates are padded with label -1 and score 0.
         n_trees : int, optional
-            Use only so many trees, chosen by `tree_order`; None uses all.
+            Use only so many trees, chosen by `tree_order`; None uses all. Labels are then ranked by their scores, also
+            if the model is calibrated: a calibration knows only what the scores of all trees mean.
         utility, max_loss
-            As for every estimator.
+            As for every estimator; only for all trees.
 
         Returns
         -------
@@ -152,13 +153,18 @@ class FastXML(XMCClassifier):
         if n_trees is None:
             return super().predict_top_k(X, top_k, utility=utility, max_loss=max_loss)
         self._check_now("tree_order")
+        if self.calibration_ is not None and (utility not in (None, "score") or max_loss is not None):
+            raise ValueError(
+                f"{type(self).__name__}: utility must be None or 'score', and max_loss None, with n_trees; got "
+                f"{utility!r} and {max_loss!r}: the calibration is one of all trees"
+            )
 
         def rank(fitted: Fitted[TreeEnsemble], X: Matrix, top_k: int) -> TopK:
             trees = fitted.state
             _rules.check_value(type(self).__name__, "n_trees", n_trees, (Int(1, len(trees.forest.tree_roots)),))
             return self._rank(fitted, X, top_k, trees.choose(n_trees, self.tree_order))
 
-        return self._checked_top_k(X, top_k, rank, utility, max_loss)
+        return self._checked_top_k(X, top_k, rank, utility or "score", max_loss)
 
     @property
     def balance_(self) -> float:

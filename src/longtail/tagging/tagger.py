@@ -25,7 +25,7 @@ from longtail.auto import Auto
 from longtail.calibration import Calibration, Measure
 from longtail.datasets import texts_and_labels
 from longtail.datasets.in_memory import is_table, label_lists, text_list
-from longtail.decisions import Threshold, candidates_for, check_utility, choose
+from longtail.decisions import Threshold, check_utility, choose
 from longtail.dismec import DiSMEC
 from longtail.execution import Executor
 from longtail.metrics import Evaluation, evaluate
@@ -216,12 +216,11 @@ class Tagger(Estimator):
         if state.vocabulary is not None:
             banned += state.vocabulary.retired
         depth = _DEEP_TOP_K if top_k is None else top_k
-        # The order may change with the calibration: likelier labels can lie below the first top_k scores.
-        n_ranked = depth if calibration is None else candidates_for(depth, len(state.label_names))
         X = state.rows(self._checked(state, texts))
+        included = None if include is None else list(include)
         found = choose(
             "Tagger",
-            rank_allowed(state, X, n_ranked, include, banned),
+            lambda rows, n: rank_allowed(state, X if rows is None else X[rows], n, included, banned),
             calibration,
             depth,
             threshold=threshold,
