@@ -21,6 +21,12 @@ struct SquaredHinge {
     }
 };
 
+// 1 / (1 + exp(-x)).
+Lanes logistic(const Lanes& x) {
+    const Lanes small = exp_minus(abs_lanes(x));
+    return select(x > 0.0F, Lanes{} + 1.0F, small) / (1.0F + small);
+}
+
 // Logistic: the dual adds α log α + (C - α) log(C - α). With α = C·σ(u) the step solves u + a(C·σ(u) - α) + z = 0, a
 // monotone equation whose root is bracketed; α = 0 stands for a row that has not been visited.
 struct Logistic {

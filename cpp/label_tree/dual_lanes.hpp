@@ -6,8 +6,8 @@
 
 #include "base/aligned.hpp"
 #include "base/control.hpp"
+#include "base/lanes.hpp"
 #include "base/random.hpp"
-#include "label_tree/lanes.hpp"
 #include "label_tree/node_rows.hpp"
 
 namespace longtail::label_tree {

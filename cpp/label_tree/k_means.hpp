@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "base/aligned.hpp"
+#include "base/lanes.hpp"
 #include "base/random.hpp"
 #include "base/views.hpp"
 #include "label_tree/grow_shape.hpp"
-#include "label_tree/lanes.hpp"
 
 namespace longtail::label_tree {
 

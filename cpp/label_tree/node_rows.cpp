@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "label_tree/lanes.hpp"
+#include "base/lanes.hpp"
 
 namespace longtail::label_tree {
 

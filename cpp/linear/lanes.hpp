@@ -1,56 +1,14 @@
 #pragma once
 
-// Sixteen float32 lanes, one per label: one cache line, one AVX-512 register (or two AVX2, or four SSE ones; the
-// compiler splits the type). Weights are stored feature-major in lanes, so that one walk over a row of X serves
-// every label of a batch.
+// What one-vs-all training and prediction add to base/lanes.hpp: weights rounded to bfloat16, and sums over floats.
 
 #include <bit>
 #include <cstdint>
 #include <cstring>
 
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
-
-// Lanes never cross a module's border, so that it does not matter which registers would carry them there.
-#if defined(__GNUC__)
-#pragma GCC diagnostic ignored "-Wpsabi"
-#endif
+#include "base/lanes.hpp"
 
 namespace longtail::linear {
-
-constexpr int kLanes = 16;
-#if defined(__AVX512F__)
-constexpr int kLaneRegisters = 1;
-#elif defined(__AVX__)
-constexpr int kLaneRegisters = 2;
-#else
-constexpr int kLaneRegisters = 4;
-#endif
-using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
-using LaneMask = std::int32_t __attribute__((vector_size(kLanes * sizeof(std::int32_t))));
-
-inline void load(Lanes& lanes, const float* source) { std::memcpy(&lanes, source, sizeof(Lanes)); }
-
-// In which lanes a > b, as bits.
-inline std::uint32_t bits_greater(const Lanes& a, const Lanes& b) {
-#if defined(__AVX512F__)
-    return _mm512_cmp_ps_mask(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), _CMP_GT_OQ);
-#else
-    const LaneMask mask = a > b;
-    std::uint32_t bits = 0;
-    for (int lane = 0; lane < kLanes; ++lane) bits |= (static_cast<std::uint32_t>(mask[lane]) & 1U) << lane;
-    return bits;
-#endif
-}
-
-inline float sum(const Lanes& lanes) {
-    float parts[kLanes];
-    std::memcpy(parts, &lanes, sizeof(parts));
-    for (int width = kLanes / 2; width > 0; width /= 2)
-        for (int lane = 0; lane < width; ++lane) parts[lane] += parts[lane + width];
-    return parts[0];
-}
 
 // One weight of each of 32 labels, rounded to bfloat16: half the cache line traffic of floats. The labels of the low
 // half-words come first.
@@ -75,7 +33,6 @@ struct RoundedPairs {
 
 private:
     static constexpr int kLowHalf = std::endian::native == std::endian::little ? 0 : 1;
-    static Lanes as_floats(const LaneMask& words) { return reinterpret_cast<Lanes>(words); }
 };
 
 // Sum of a[i]*b[i] over contiguous floats; four independent sums of sixteen lanes keep the adders busy and the

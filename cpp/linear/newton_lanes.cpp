@@ -134,12 +134,13 @@ void NewtonTrainer<Rows, LossFunction>::index_positives() {
 
 template <class Rows, class LossFunction>
 auto NewtonTrainer<Rows, LossFunction>::row_signs(std::int64_t row, std::size_t& cursor) const -> RowSigns {
-    RowSigns out{Lanes{} - 1.0F, negative_costs_};
     while (positives_[cursor].first < row) ++cursor;
-    for (; positives_[cursor].first == row; ++cursor) {
-        const int at = positives_[cursor].second;
-        out.signs[at] = 1.0F;
-        out.costs[at] = positive_costs_[at];
+    std::uint32_t positive = 0;
+    for (; positives_[cursor].first == row; ++cursor) positive |= 1U << positives_[cursor].second;
+    RowSigns out{Lanes{} - 1.0F, negative_costs_};
+    if (positive != 0) {
+        out.signs = choose(positive, Lanes{} + 1.0F, out.signs);
+        out.costs = choose(positive, positive_costs_, out.costs);
     }
     if (!labels_.row_weights.empty()) out.costs *= labels_.row_weights[row];
     return out;

@@ -11,7 +11,7 @@
 
 #include "base/aligned.hpp"
 #include "base/control.hpp"
-#include "linear/lanes.hpp"
+#include "base/lanes.hpp"
 #include "linear/losses.hpp"
 #include "linear/problem.hpp"
 #include "linear/rows.hpp"
@@ -39,7 +39,9 @@ private:
             if (++n_added == 32) flush();
         }
         void flush() {
-            for (int lane = 0; lane < kLanes; ++lane) total[lane] += part[lane];
+            float parts[kLanes];
+            store(part, parts);
+            for (int lane = 0; lane < kLanes; ++lane) total[lane] += parts[lane];
             part = Lanes{};
             n_added = 0;
         }

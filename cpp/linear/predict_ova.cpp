@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -145,7 +144,7 @@ private:
             Lanes lanes;
             load(lanes, sums);
             lanes += value * spread(masks[at], weights);
-            std::memcpy(sums, &lanes, sizeof(lanes));
+            store(lanes, sums);
             weights += std::popcount(masks[at]);
         }
     }

@@ -42,6 +42,15 @@ void walk_rows(const Rows& rows, const std::int32_t* row_ids, std::int64_t n, co
     }
 }
 
+// sums += value * the weights of kPairs pairs of blocks.
+template <int kPairs>
+void add_rounded(float value, const RoundedPairs* weights, Lanes* sums) {
+    for (int pair = 0; pair < kPairs; ++pair) {
+        sums[2 * pair] += value * weights[pair].low();
+        sums[2 * pair + 1] += value * weights[pair].high();
+    }
+}
+
 class SparseRows {
 public:
     static constexpr bool kSparse = true;
@@ -162,29 +171,22 @@ public:
         const std::int64_t end = view_.indptr[row + 1];
         std::int64_t i = view_.indptr[row];
         Lanes even[2 * kPairs];
-        Lanes odd[2 * kPairs];
-        for (int part = 0; part < 2 * kPairs; ++part) {
-            even[part] = out[part];
-            odd[part] = Lanes{};
-        }
-        for (; i + 2 <= end; i += 2) {
-            const RoundedPairs* first = weights + static_cast<std::int64_t>(indices[i]) * kStride;
-            const RoundedPairs* second = weights + static_cast<std::int64_t>(indices[i + 1]) * kStride;
-            for (int pair = 0; pair < kPairs; ++pair) {
-                even[2 * pair] += values[i] * first[pair].low();
-                even[2 * pair + 1] += values[i] * first[pair].high();
-                odd[2 * pair] += values[i + 1] * second[pair].low();
-                odd[2 * pair + 1] += values[i + 1] * second[pair].high();
+        for (int part = 0; part < 2 * kPairs; ++part) even[part] = out[part];
+        // Sums of every other entry hide the latency of additions, where the registers suffice for 64 labels.
+        if constexpr (kLaneRegisters == 1) {
+            Lanes odd[2 * kPairs] = {};
+            for (; i + 2 <= end; i += 2) {
+                add_rounded<kPairs>(values[i], weights + static_cast<std::int64_t>(indices[i]) * kStride, even);
+                add_rounded<kPairs>(values[i + 1], weights + static_cast<std::int64_t>(indices[i + 1]) * kStride, odd);
             }
+            if (i < end)
+                add_rounded<kPairs>(values[i], weights + static_cast<std::int64_t>(indices[i]) * kStride, even);
+            for (int part = 0; part < 2 * kPairs; ++part) even[part] += odd[part];
+        } else {
+            for (; i < end; ++i)
+                add_rounded<kPairs>(values[i], weights + static_cast<std::int64_t>(indices[i]) * kStride, even);
         }
-        if (i < end) {
-            const RoundedPairs* last = weights + static_cast<std::int64_t>(indices[i]) * kStride;
-            for (int pair = 0; pair < kPairs; ++pair) {
-                even[2 * pair] += values[i] * last[pair].low();
-                even[2 * pair + 1] += values[i] * last[pair].high();
-            }
-        }
-        for (int part = 0; part < 2 * kPairs; ++part) out[part] = even[part] + odd[part];
+        for (int part = 0; part < 2 * kPairs; ++part) out[part] = even[part];
     }
 
     // weights[feature] += scale * value in every lane.
@@ -249,11 +251,7 @@ public:
         const float* values = view_.values.data() + row * view_.n_cols;
         Lanes sums[2 * kPairs];
         for (int part = 0; part < 2 * kPairs; ++part) sums[part] = out[part];
-        for (std::int64_t i = 0; i < view_.n_cols; ++i)
-            for (int pair = 0; pair < kPairs; ++pair) {
-                sums[2 * pair] += values[i] * weights[i * kStride + pair].low();
-                sums[2 * pair + 1] += values[i] * weights[i * kStride + pair].high();
-            }
+        for (std::int64_t i = 0; i < view_.n_cols; ++i) add_rounded<kPairs>(values[i], weights + i * kStride, sums);
         for (int part = 0; part < 2 * kPairs; ++part) out[part] = sums[part];
     }
     void lane_add(std::int64_t row, const Lanes& scale, Lanes* weights) const {

@@ -21,11 +21,14 @@ double sum_of(const Lanes& lanes) {
 }
 
 Lanes load_some(const float* source, std::int64_t n) {
-    Lanes out = {};
-    if (n >= kLanes)
+    Lanes out;
+    if (n >= kLanes) {
         load(out, source);
-    else
-        std::copy(source, source + n, reinterpret_cast<float*>(&out));
+    } else {
+        float some[kLanes] = {};
+        std::copy(source, source + n, some);
+        load(out, some);
+    }
     return out;
 }
 
@@ -101,11 +104,11 @@ void WordProblem::evaluate_singles(Evaluation& out) const {
                 const Lanes offset = load_some(single_offsets.data() + i, end - i);
                 const Lanes margin = t * offset + weight * value;
                 const LaneMask is_active = margin > 0.0F;
-                const Lanes gap = is_active ? margin : Lanes{};
-                const Lanes one = is_active ? Lanes{} + 1.0F : Lanes{};
-                const Lanes seen = is_active ? value : Lanes{};
+                const Lanes gap = select(is_active, margin, Lanes{});
+                const Lanes one = select(is_active, Lanes{} + 1.0F, Lanes{});
+                const Lanes seen = select(is_active, value, Lanes{});
                 const LaneMask is_up = offset > 0.0F;
-                const Lanes taken = is_up ? taken_off * offset : Lanes{};
+                const Lanes taken = select(is_up, taken_off * offset, Lanes{});
                 const Lanes slope = gap - taken;
                 sums[0] += gap * gap - 2.0F * taken * margin;
                 sums[1] += slope;
