@@ -141,3 +141,13 @@ def test_unit_rows_of_many_entries_agree_with_numpy():
     scaled = unit_rows(X)
     dense = X.toarray().astype(np.float64)
     np.testing.assert_allclose(scaled.toarray(), dense / np.linalg.norm(dense, axis=1, keepdims=True), rtol=1e-6)
+
+
+def test_gzip_is_read_where_no_thread_can_be_started(tmp_path, monkeypatch):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    path = write(tmp_path, gzip.compress(TEXT, mtime=0))
+    assert b"".join(ahead(read_blocks(path))) == TEXT
+    assert read_xmc(path, n_jobs=1)[0].shape == (3, 4)

@@ -7,13 +7,17 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+import uvicorn
 
 import longtail as lt
+from longtail.serve import Limits
+from longtail.serve.server import _Server
 from tests.serve.service import load, serving
 
 TEXTS = ["a small web server", "a web browser", "a mail server", "a mail client"]
@@ -183,3 +187,22 @@ def test_limits_of_the_command_line_are_checked(model):
     done = run(str(model), "--max-batch", "0")
     assert done.returncode == 2
     assert "max_batch" in done.stderr
+
+
+def test_stop_is_obeyed_where_no_thread_can_be_started(monkeypatch):
+    """The watch over the stop started a thread in the signal handler; its error was the end of the signal."""
+
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    server = _Server(uvicorn.Config(lambda: None), socket.socket(), Limits(), lambda: None, None)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    old = signal.getsignal(signal.SIGALRM)
+    try:
+        server.handle_exit(signal.SIGTERM, None)
+        assert server.should_exit
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 11, "the kernel ends the process instead"
+    finally:
+        server.stop_watch.cancel()
+        signal.signal(signal.SIGALRM, old)
+        server._listener.close()

@@ -119,7 +119,11 @@ def ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
             put(error)
 
     thread = threading.Thread(target=draw, name="longtail-decompress", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:  # the system allows no more threads
+        yield from blocks
+        return
     try:
         while (item := ready.get()) is not None:
             if isinstance(item, BaseException):

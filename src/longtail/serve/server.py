@@ -119,19 +119,32 @@ class _Server(uvicorn.Server):
     """uvicorn that reports when it is ready, enforces the connections' deadlines, and always stops in time."""
 
     def __init__(
-        self, config: uvicorn.Config, listener: socket.socket, limits: Limits, on_started: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        listener: socket.socket,
+        limits: Limits,
+        on_started: Callable[[], None],
+        life: int | None,
     ) -> None:
         super().__init__(config)
         self._listener = listener
         self._on_started = on_started
+        self._life = life
         self.stop_watch = _StopWatch(limits.stop_timeout_seconds)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._life is not None:
+            asyncio.get_running_loop().add_reader(self._life, self._stop_as_orphan)
         await super().startup(sockets)
         # uvicorn has set the backlog to the number of connections to accept at once; the kernel may queue more.
         self._listener.listen(_BACKLOG)
         if self.started:
             self._on_started()
+
+    def _stop_as_orphan(self) -> None:
+        """Stop this worker: the supervisor is gone, and its end of the pipe closed."""
+        asyncio.get_running_loop().remove_reader(cast(int, self._life))
+        os.kill(os.getpid(), signal.SIGTERM)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS_PER_SWEEP == 0:
@@ -156,11 +169,13 @@ class _StopWatch:
         self._timer.daemon = True
 
     def start(self) -> None:
-        self._timer.start()
         if hasattr(signal, "setitimer"):
             # The kernel's own timer, in case native code keeps all Python threads from running.
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.setitimer(signal.ITIMER_REAL, self._seconds + 1)
+        # No thread may be left to the system. This runs in a signal handler: an error would lose the signal.
+        with contextlib.suppress(RuntimeError):
+            self._timer.start()
 
     def cancel(self) -> None:
         self._timer.cancel()
@@ -191,11 +206,15 @@ def _make_config(app: Service, limits: Limits, board: Board) -> uvicorn.Config:
 
 
 def _run_server(
-    config: uvicorn.Config, listener: socket.socket, limits: Limits, on_started: Callable[[], None]
+    config: uvicorn.Config,
+    listener: socket.socket,
+    limits: Limits,
+    on_started: Callable[[], None],
+    life: int | None = None,
 ) -> None:
     # After a graceful stop uvicorn raises the signal again, for the handler that was installed before.
     signal.signal(signal.SIGTERM, _exit)
-    server = _Server(config, listener, limits, on_started)
+    server = _Server(config, listener, limits, on_started, life)
     threads = set(threading.enumerate())
     try:
         with contextlib.suppress(KeyboardInterrupt, SystemExit):
@@ -281,8 +300,7 @@ class _Supervisor:
             signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor asks for reloads through the board
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             _become_worker(self._boards, worker_id)
-            _stop_when_orphaned(self._life)
-            _run_server(self._config, self._listener, self._limits, on_started=self._report)
+            _run_server(self._config, self._listener, self._limits, on_started=self._report, life=self._life)
             code = 0
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 1
@@ -336,13 +354,3 @@ def _freeze_memory() -> None:
     """Take what is loaded out of garbage collection: collections get shorter, and workers go on sharing its pages."""
     gc.collect()
     gc.freeze()
-
-
-def _stop_when_orphaned(life: int) -> None:
-    """Stop this worker when the supervisor is gone."""
-
-    def wait() -> None:
-        select.select([life], [], [])
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=wait, daemon=True, name="orphan watch").start()
