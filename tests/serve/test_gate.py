@@ -146,6 +146,53 @@ def test_bodies_that_are_held_at_once_are_bounded(monkeypatch):
     assert sent[0]["status"] == 503
 
 
+def test_half_sent_bodies_give_way_to_those_that_arrive(monkeypatch):
+    """They filled the memory for bodies: everyone else got 503."""
+    monkeypatch.setattr("longtail.serve.gate._MAX_HELD_BODIES", 4)
+
+    async def repeat(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": (await receive())["body"]})
+
+    async def main():
+        gate = Gate(repeat, limits=Limits(max_request_bytes=1024), board=Board())
+        answers = {}
+
+        async def ask(name, messages):
+            waiting = list(messages)
+
+            async def receive():
+                if not waiting:
+                    await anyio.sleep_forever()
+                await anyio.sleep(0)
+                return waiting.pop(0)
+
+            async def send(message):
+                answers.setdefault(name, []).append(message)
+
+            await gate({"type": "http", "method": "POST", "path": "/api/tag", "headers": []}, receive, send)
+
+        async with anyio.create_task_group() as tasks:
+            for i in range(4):
+                tasks.start_soon(ask, i, [_part(b"x" * 1000, more=True)])
+                await anyio.sleep(0.01)
+            assert not answers
+            for i in range(20):
+                await ask(f"honest {i}", [_part(b"a" * 500, more=True), _part(b"b" * 500)])
+            await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
+        assert sorted(answers, key=str) == [0, *sorted(f"honest {i}" for i in range(20))]
+        assert answers[0][0]["status"] == 503
+        assert (b"connection", b"close") in answers[0][0]["headers"]
+        for i in range(20):
+            assert answers[f"honest {i}"][0]["status"] == 200
+            assert answers[f"honest {i}"][1]["body"] == b"a" * 500 + b"b" * 500
+        assert gate._held_bytes == 0
+        assert not gate._incomplete
+
+    anyio.run(main)
+
+
 def test_a_client_that_leaves_takes_no_thread():
     sent = _run_gate([_part(b"x", more=True), {"type": "http.disconnect"}])
     assert sent[0]["status"] == 400

@@ -101,6 +101,7 @@ class Gate:
         self._allowed_hosts = None if allowed_hosts is None else frozenset(host.lower() for host in allowed_hosts)
         self._in_flight = 0
         self._held_bytes = 0
+        self._incomplete: dict[_Body, asyncio.Timeout] = {}  # the oldest first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -146,7 +147,7 @@ class Gate:
             self._check_queue()  # a place is taken only now: slow senders hold none
             await self._run(scope, body.take(), receive, send)
         finally:
-            self._held_bytes -= body.n_bytes
+            self._release(body)
 
     def _check_queue(self) -> None:
         if self._in_flight >= self._limits.n_threads + self._limits.queue_size:
@@ -236,9 +237,12 @@ class Gate:
         if declared.isdigit() and (len(declared) > 19 or int(declared) > max_bytes):
             raise _too_large(max_bytes)
         try:
-            async with asyncio.timeout(self._limits.body_timeout_seconds):
+            async with asyncio.timeout(self._limits.body_timeout_seconds) as deadline:
+                self._incomplete[body] = deadline
                 while True:
                     message = await receive()
+                    if body.is_dropped:
+                        raise _dropped()
                     if message["type"] == "http.disconnect":
                         raise RefusedError(400, "the connection ended within the request")
                     part = message.get("body", b"")
@@ -247,22 +251,47 @@ class Gate:
                     self._held_bytes += len(part)
                     if body.n_bytes > max_bytes:
                         raise _too_large(max_bytes)
-                    if self._held_bytes > max_bytes * _MAX_HELD_BODIES:
-                        raise _busy()
                     if not message.get("more_body", False):
+                        del self._incomplete[body]
+                    self._make_room()
+                    if body.is_dropped:
+                        raise _dropped()
+                    if body not in self._incomplete:
                         return
         except TimeoutError:
+            if body.is_dropped:
+                raise _dropped() from None
             raise RefusedError(
                 408, "the body of the request took too long to arrive", [(b"connection", b"close")]
             ) from None
+        finally:
+            self._incomplete.pop(body, None)
+
+    def _make_room(self) -> None:
+        """Drop the bodies that have been incomplete for longest: slow senders must not hold up those who send fast."""
+        while self._held_bytes > self._limits.max_request_bytes * _MAX_HELD_BODIES:
+            if not self._incomplete:
+                raise _busy()
+            oldest = next(iter(self._incomplete))
+            deadline = self._incomplete.pop(oldest)
+            oldest.is_dropped = True
+            self._release(oldest)
+            if not deadline.expired():
+                deadline.reschedule(asyncio.get_running_loop().time())
+
+    def _release(self, body: _Body) -> None:
+        self._held_bytes -= body.n_bytes
+        body.n_bytes = 0
+        body.parts.clear()
 
 
-@dataclass
+@dataclass(eq=False)
 class _Body:
     """The parts of a body, and their size in bytes."""
 
     parts: list[bytes] = field(default_factory=list)
     n_bytes: int = 0
+    is_dropped: bool = False
 
     def take(self) -> bytes:
         """Return the whole body and drop the parts."""
@@ -278,6 +307,12 @@ def _endpoint(scope: Scope) -> str:
 
 def _busy() -> RefusedError:
     return RefusedError(503, "the service is busy; try again in a second", [(b"retry-after", b"1")])
+
+
+def _dropped() -> RefusedError:
+    busy = _busy()
+    busy.headers.append((b"connection", b"close"))  # the rest of the body is not waited for
+    return busy
 
 
 def _too_large(max_bytes: int) -> RefusedError:
