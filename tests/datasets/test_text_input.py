@@ -51,6 +51,21 @@ def test_commas_inside_names_are_fine_where_semicolons_separate(tmp_path: Path) 
     assert data.understood == ("2 texts from column 'text' (tab-separated), 3 labels from column 'labels' split at ';'")
 
 
+@pytest.mark.parametrize("clear", ["a;b", '"[""a""]"'])
+def test_one_clear_cell_does_not_turn_hundreds_of_others_into_single_labels(tmp_path: Path, clear: str) -> None:
+    path = put(tmp_path, "a.csv", f"text,labels\none,{clear}\n" + 'two,"x,y"\n' * 11)
+    with pytest.raises(ValueError, match=r"labels hold ',' \(line 3: 'x,y'\), as do 11 cells in all, but only 1 can"):
+        read_text(path)
+    assert read_text(path, label_separator=";").labels[1:] == [["x,y"]] * 11
+
+
+def test_a_blank_line_between_rows_is_refused(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.csv", "text,labels\none,x\n\n\ntwo,y\n")
+    with pytest.raises(ValueError, match=r"a.csv, line 3, column 1: expected 2 cells, got a blank line; remove it"):
+        read_text(path)
+    assert read_text(put(tmp_path, "b.csv", "text,labels\none,x\n\n\n")).texts == ["one"]
+
+
 def test_lists_that_pandas_writes_into_cells_are_read(tmp_path: Path) -> None:
     path = put(tmp_path, "a.csv", "text,labels\none,\"['a', 'b, c']\"\ntwo,[]\n" + 'three,"[""d""]"\n')
     data = read_text(path)

@@ -11,6 +11,8 @@ from typing import Any
 
 # What may separate names in a cell, as far as a file that was not described is checked for it.
 _SUSPECTS = (";", ",", "|")
+# A few names with commas among cells that are split at ";" are names; this many times as many are another separator.
+_MOST_SUSPECTS = 10
 _PYTHON_STRING = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 _PYTHON_LIST = re.compile(rf"\[\s*(?:{_PYTHON_STRING}\s*(?:,\s*{_PYTHON_STRING}\s*)*)?\]", re.DOTALL)
 
@@ -19,7 +21,8 @@ class LabelCells:
     """Turns values into names, and refuses at the end what can be understood in two ways.
 
     With no separator given, names in one cell are split at `default` (CSV: ";"), or not at all. A file whose cells
-    never hold that separator but do hold another one is refused: reading "a,b,c" as one label is a silent mistake.
+    never hold that separator, or hardly ever, but do hold another one is refused: reading "a,b,c" as one label is a
+    silent mistake.
     """
 
     def __init__(self, separator: str | None, default: str | None = None) -> None:
@@ -29,6 +32,7 @@ class LabelCells:
         self._n_split = 0
         self._n_lists = 0
         self._n_numbers = 0
+        self._n_suspects = 0
         self._suspect: tuple[str, str, str] | None = None
 
     def names(self, value: Any, place: Callable[[], str]) -> list[str]:
@@ -47,7 +51,7 @@ class LabelCells:
 
     def check(self, owner: str) -> None:
         """Raise when the cells seem to be separated by something else than was assumed."""
-        if self._suspect is None or self._n_split or self._n_lists:
+        if self._suspect is None or self._n_suspects <= _MOST_SUSPECTS * (self._n_split + self._n_lists):
             return
         found, cell, where = self._suspect
         raise ValueError(
@@ -64,6 +68,10 @@ class LabelCells:
         return "that are numbers, kept as text" if self._n_numbers else ""
 
     def _assumption(self) -> str:
+        n_clear = self._n_split + self._n_lists
+        if n_clear:
+            kind = "written as lists" if self._n_lists else f"split at {self._separator!r}"
+            return f", as do {self._n_suspects} cells in all, but only {n_clear} can be {kind}"
         return "" if self._separator is None else f" but no {self._separator!r}"
 
     def _split(self, cell: str, place: Callable[[], str]) -> list[str]:
@@ -77,11 +85,11 @@ class LabelCells:
             self._n_split += self._separator in cell
         else:
             names = [cell] if cell and not cell.isspace() else []
-        if self._suspect is None and not self._is_given and (self._separator is None or self._separator not in cell):
-            for mark in _SUSPECTS:
-                if mark in cell:
-                    self._suspect = (mark, _shortened(cell), place())
-                    break
+        if not self._is_given and (self._separator is None or self._separator not in cell):
+            mark = next((mark for mark in _SUSPECTS if mark in cell), None)
+            self._n_suspects += mark is not None
+            if mark is not None and self._suspect is None:
+                self._suspect = (mark, _shortened(cell), place())
         return names
 
     def _name(self, value: Any, place: Callable[[], str]) -> str:

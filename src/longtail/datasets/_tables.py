@@ -84,11 +84,18 @@ def _collect(
     texts: list[str] = []
     labels: list[list[str]] = []
     ids: list[Any] = []
+    blank_at = 0  # the first of the blank lines before this row, which are fine at the end of the file only
     for row in rows:
         if not row:
             if len(header) > 1:
+                blank_at = blank_at or line_number()
                 continue
             row = [""]  # of one column, a blank line is an empty text; without it, answers and lines would not align
+        if blank_at:
+            raise ValueError(
+                f"{name}, line {blank_at}, column 1: expected {len(header)} cells, got a blank line; remove it, so "
+                "that answers and lines align"
+            )
         if len(row) != len(header):
             raise ValueError(f"{name}, line {line_number()}, column 1: expected {len(header)} cells, got {len(row)}")
         texts.append(picked.join([row[at] for at in text_at]))
