@@ -65,7 +65,7 @@ def write_csr_directory(path: str | PathLike[str], X: Any, Y: Any, *, overwrite:
     write_arrays(path, arrays, meta, overwrite=overwrite)
 
 
-def read_csr_directory(path: str | PathLike[str], *, verify: bool = False) -> tuple[Csr, Csr]:
+def read_csr_directory(path: str | PathLike[str], *, verify: bool = True) -> tuple[Csr, Csr]:
     """Map a directory that `write_csr_directory` wrote.
 
     Indices and values stay on disk and come into memory as they are used; processes that map the same directory share
@@ -74,7 +74,7 @@ def read_csr_directory(path: str | PathLike[str], *, verify: bool = False) -> tu
     Parameters
     ----------
     path : str or path-like
-    verify : bool, default False
+    verify : bool, default True
         Compare the SHA-256 of every file with the manifest's.
 
     Returns
