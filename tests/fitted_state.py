@@ -11,7 +11,11 @@ from longtail._fitted import Facts, Fitted
 def check_loaded(model: XMCClassifier) -> None:
     """Check the state as if it had just been read from a file."""
     fitted = model._whole()
-    fitted.state.check(type(model).__name__, fitted.facts)
+    owner = type(model).__name__
+    for name, spec in type(fitted.state).declared().arrays.items():
+        spec.check_form(f"{owner}: {name}", fitted.public[name].dtype, fitted.public[name].shape)
+        spec.check_values(f"{owner}: {name}", fitted.public[name])
+    fitted.state.check(owner, fitted.facts)
 
 
 def with_values(model: XMCClassifier, **changed: Any) -> XMCClassifier:

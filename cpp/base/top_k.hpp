@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -18,9 +19,14 @@ struct TopLabels {
     std::vector<float> scores;
 };
 
-// The one order of predictions: higher score first, ties by lower label id.
+// The one order of predictions: higher score first, ties by lower label id. NaN comes last: where sums overflow, sorting
+// must still end, and what it returns can then be refused.
 inline bool ranks_before(const ScoredLabel& a, const ScoredLabel& b) {
-    return a.score > b.score || (a.score == b.score && a.label_id < b.label_id);
+    if (a.score > b.score) return true;
+    if (a.score < b.score) return false;
+    const bool b_is_nan = std::isnan(b.score);
+    if (std::isnan(a.score) != b_is_nan) return b_is_nan;
+    return a.label_id < b.label_id;
 }
 
 // Move the top_k best candidates, in order, into one row of a TopK result; pad with label -1 and score 0.

@@ -1,7 +1,10 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <system_error>
@@ -107,6 +110,22 @@ TEST_CASE("random streams differ by task, repeat by seed, and cover their range 
     }
     CHECK(std::abs(sum / 100'000) < 0.02);
     CHECK(std::abs(squares / 100'000 - 1) < 0.02);
+}
+
+TEST_CASE("select_top_k puts NaN last, in the order of ids") {
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    for (const std::size_t n : {4UL, 5UL, 64UL}) {
+        std::vector<ScoredLabel> candidates;
+        for (std::size_t i = 0; i < n; ++i)
+            candidates.push_back({i % 2 == 0 ? nan : static_cast<float>(i), static_cast<std::int32_t>(n - i)});
+        std::vector<std::int32_t> ids(n / 2 + 2);
+        std::vector<float> scores(n / 2 + 2);
+        select_top_k(candidates, ids, scores);
+        for (std::size_t i = 0; i < n / 2; ++i) CHECK(!std::isnan(scores[i]));
+        CHECK(std::is_sorted(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(n / 2), std::greater<>()));
+        CHECK(std::isnan(scores[n / 2]));
+        CHECK(ids[n / 2] < ids[n / 2 + 1]);
+    }
 }
 
 TEST_CASE("select_top_k orders by score, breaks ties by lower id and pads with -1") {

@@ -145,7 +145,7 @@ class XMCClassifier(Estimator):
         calibration.check_params()
         fitted = self._whole()
         rows = self._prepared(fitted.facts, X)
-        top = self._top_k(fitted, rows, candidates_for(1, fitted.facts.n_labels))
+        top = self._ranked(fitted, rows, candidates_for(1, fitted.facts.n_labels))
         Y = self._label_matrix(fitted.facts, y, rows.shape[0])
         calibration.fit(top, Y, fitted.facts.label_counts, fitted.facts.n_rows)
         self._fitted = Fitted(replace(fitted.facts, calibration=calibration), fitted.state)
@@ -182,7 +182,7 @@ class XMCClassifier(Estimator):
         X = self._prepared(fitted.facts, X)
         facts = fitted.facts
         if facts.classes is not None:
-            best = self._top_k(fitted, X, 1).label_ids[:, 0]
+            best = self._ranked(fitted, X, 1).label_ids[:, 0]
             return facts.classes[np.maximum(best, 0)]
         Y_hat = self._labels_above(fitted, X) if facts.calibration is None else self._decided(fitted, X)
         return Y_hat.toarray() if facts.y_kind == "dense" else Y_hat
@@ -205,7 +205,7 @@ class XMCClassifier(Estimator):
         facts = fitted.facts
         rows = self._prepared(facts, X)
         check_dense_size(type(self).__name__, "decision_function", rows.shape[0], facts.n_labels, "use predict_top_k")
-        top = self._top_k(fitted, rows, facts.n_labels)
+        top = self._ranked(fitted, rows, facts.n_labels)
         dense = dense_scores(top, facts.n_labels, fill=min(0.0, float(top.scores.min(initial=0.0))))
         if facts.classes is not None and facts.n_labels == 2:
             return np.asarray(dense[:, 1] - dense[:, 0])
@@ -234,7 +234,7 @@ class XMCClassifier(Estimator):
         else:
             check_dense_size(owner, "predict_proba", rows.shape[0], facts.n_labels, "pass top_k for a sparse matrix")
             depth = facts.n_labels
-        label_ids, scores = self._top_k(fitted, rows, depth)
+        label_ids, scores = self._ranked(fitted, rows, depth)
         proba = TopK(label_ids, facts.calibration.proba(label_ids, scores))
         if top_k is not None:
             return sparse_top(proba, facts.n_labels, int(top_k))
@@ -518,10 +518,10 @@ class XMCClassifier(Estimator):
         calibration = fitted.facts.calibration
         utility = check_utility(type(self).__name__, utility, calibration)
         if utility == "score":
-            found = rank(fitted, rows, min(int(top_k), n_labels))
+            found = self._numbers(rank(fitted, rows, min(int(top_k), n_labels)))
         else:
             found = rank_rows(
-                lambda row_ids, depth: rank(fitted, rows if row_ids is None else rows[row_ids], depth),
+                lambda row_ids, depth: self._numbers(rank(fitted, rows if row_ids is None else rows[row_ids], depth)),
                 calibration,
                 utility,
                 min(int(top_k), n_labels),
@@ -533,6 +533,19 @@ class XMCClassifier(Estimator):
             return found
         beside = ((0, 0), (0, n_missing))
         return TopK(np.pad(found.label_ids, beside, constant_values=-1), np.pad(found.scores, beside))
+
+    def _ranked(self, fitted: Fitted[Any], X: Matrix, top_k: int) -> TopK:
+        return self._numbers(self._top_k(fitted, X, top_k))
+
+    def _numbers(self, top: TopK) -> TopK:
+        """Refuse a ranking with NaN: products of large finite numbers can overflow in both directions."""
+        is_nan = np.isnan(top.scores)
+        if is_nan.any():
+            owner, row = type(self).__name__, int(is_nan.any(axis=1).argmax())
+            raise ValueError(
+                f"{owner}: the scores of row {row} overflow float32; scale X down, or train the model again"
+            )
+        return top
 
     def _check_top_k(self, top_k: object, n_labels: int) -> None:
         _rules.check_value(type(self).__name__, "top_k", top_k, (Int(1, max(_MAX_TOP_K, n_labels)),))
@@ -547,6 +560,7 @@ class XMCClassifier(Estimator):
     def _prepared(self, facts: Facts, X: ArrayLike) -> Matrix:
         """Check rows to rank and bring them into the form that the model was trained on."""
         rows = _native(X if _is_ready(facts, X) else self._sklearn_checked(X, facts)[0])
+        check_magnitude(type(self).__name__, rows)
         return with_unit_rows(rows) if facts.unit_rows else rows
 
     def _sklearn_checked(self, X: ArrayLike, facts: Facts | None) -> tuple[Any, NDArray[Any] | None]:
@@ -589,7 +603,7 @@ class XMCClassifier(Estimator):
     def _decided(self, fitted: Fitted[Any], X: Matrix) -> sp.csr_array:
         """Collect every label that is probable enough for the measure of the calibration."""
         facts = fitted.facts
-        label_ids, scores = self._top_k(fitted, X, candidates_for(1, facts.n_labels))
+        label_ids, scores = self._ranked(fitted, X, candidates_for(1, facts.n_labels))
         row_ids, columns = np.nonzero(facts.calibration.decide(label_ids, scores))
         ones = np.ones(len(row_ids), dtype=facts.y_dtype)
         return sp.csr_array((ones, (row_ids, label_ids[row_ids, columns])), shape=(X.shape[0], facts.n_labels))
@@ -601,7 +615,7 @@ class XMCClassifier(Estimator):
         found: list[tuple[NDArray[Any], NDArray[Any]]] = []
         top_k = min(_FIRST_TOP_K, n_labels)
         while len(rows):
-            label_ids, scores = self._top_k(fitted, X[rows], top_k)
+            label_ids, scores = self._ranked(fitted, X[rows], top_k)
             reached = (label_ids >= 0) & (scores >= self._threshold)
             full = reached[:, -1] & (top_k < n_labels)
             row_numbers, columns = np.nonzero(reached & ~full[:, None])
