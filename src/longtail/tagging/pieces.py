@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from longtail._cancel import check_cancelled
+
+# Feature ids, begins and ends: three rows of int64.
+Places: TypeAlias = NDArray[np.int64]
 
 # Every blank that a regular expression's \s matches is below; what lies above looks up the last entry.
 _N_CODES = 0x3002
@@ -17,8 +22,8 @@ _TABLE_BITS = 20
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
-def piece_spans(text: str, wanted: dict[str, int]) -> Iterator[tuple[str, int, int]]:
-    """Yield the wanted character n-grams with their places; a blank before or after a word has none of its own.
+def piece_spans(text: str, wanted: dict[str, int]) -> Places:
+    """Return the ids of the wanted character n-grams with their places; a blank beside a word has no width.
 
     N-grams are those of each word with a blank on both sides. All places are hashed in one go and only those whose hash
     is that of a wanted n-gram are looked at, so that the cost hardly depends on how many are wanted.
@@ -26,33 +31,41 @@ def piece_spans(text: str, wanted: dict[str, int]) -> Iterator[tuple[str, int, i
     by_length: defaultdict[int, list[str]] = defaultdict(list)
     for name in wanted:
         # Within a word there is no blank.
-        if name == " " or not (name == "  " or " " in name[1:-1]):
+        if name != " " and name != "  " and " " not in name[1:-1]:
             by_length[len(name)].append(name)
-    if not by_length:
-        return
+    found = [np.zeros((3, 0), dtype=np.int64)]
     codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     is_blank = np.concatenate(([True], _IS_BLANK[np.minimum(codes, _N_CODES - 1)], [True]))
     padded = np.where(is_blank, _BLANK, np.concatenate(([0], codes, [0]))).astype("<u4")
-    content = padded.tobytes().decode("utf-32-le")
     for n, names in by_length.items():
-        if " " in names:  # a blank between two words belongs to both
-            yield from _blanks(is_blank)
-        for at in _candidates(padded, n, names).tolist():
-            name = content[at : at + n]
-            if name in wanted and name != " ":
-                # `at` counts from the blank before the text. Blanks at the ends of the n-gram have no place.
-                yield name, at if name[0] == " " else at - 1, at + n - 2 if name[-1] == " " else at + n - 1
+        check_cancelled()
+        places, hits = _found(padded, n, sorted(names))
+        ids = np.array([wanted[name] for name in sorted(names)], dtype=np.int64)[hits]
+        # Places count from the blank before the text. Blanks at the ends of the n-gram have no place.
+        begins = places - ~is_blank[places]
+        ends = places + n - 1 - is_blank[places + n - 1]
+        found.append(np.stack([ids, begins, ends]))
+    if " " in wanted:  # a blank between two words belongs to both
+        edges = np.flatnonzero(is_blank[:-1] != is_blank[1:])
+        found.append(np.stack([np.full(len(edges), wanted[" "]), edges, edges]))
+    return np.concatenate(found, axis=1)
 
 
-def _candidates(padded: NDArray[np.uint32], n: int, names: list[str]) -> NDArray[np.int64]:
-    """Return the places whose n-gram may be among the names."""
+def _found(padded: NDArray[np.uint32], n: int, names: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the places whose n-gram is one of the names, which are sorted, and which one it is."""
     n_places = len(padded) - n + 1
     if n_places <= 0:
-        return np.zeros(0, dtype=np.int64)
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     table = np.zeros(1 << _TABLE_BITS, dtype=bool)
-    lengths = np.frombuffer("".join(names).encode("utf-32-le"), np.uint32).reshape(len(names), n)
-    table[_hashes([lengths[:, i] for i in range(n)])] = True
-    return np.flatnonzero(table[_hashes([padded[i : i + n_places] for i in range(n)])])
+    letters = np.frombuffer("".join(names).encode("utf-32-le"), np.uint32).reshape(len(names), n)
+    table[_hashes([letters[:, i] for i in range(n)])] = True
+    places = np.flatnonzero(table[_hashes([padded[i : i + n_places] for i in range(n)])])
+    windows = np.ascontiguousarray(np.lib.stride_tricks.sliding_window_view(padded, n)[places])
+    grams = windows.view(f"<U{n}").reshape(-1)
+    listed = letters.copy().view(f"<U{n}").reshape(-1)
+    at = np.minimum(np.searchsorted(listed, grams), len(names) - 1)
+    is_hit = listed[at] == grams
+    return places[is_hit], at[is_hit]
 
 
 def _hashes(columns: list[NDArray[np.uint32]]) -> NDArray[np.uint64]:
@@ -60,11 +73,3 @@ def _hashes(columns: list[NDArray[np.uint32]]) -> NDArray[np.uint64]:
     for column in columns:  # arithmetic of arrays wraps around
         found = (found + column) * _FACTOR
     return found >> np.uint64(64 - _TABLE_BITS)
-
-
-def _blanks(is_blank: NDArray[np.bool_]) -> Iterator[tuple[str, int, int]]:
-    """Yield the blank before and the blank after each word."""
-    begins = np.flatnonzero(is_blank[:-1] & ~is_blank[1:])
-    ends = np.flatnonzero(~is_blank[:-1] & is_blank[1:])
-    for place in np.sort(np.concatenate((begins, ends))).tolist():
-        yield " ", place, place

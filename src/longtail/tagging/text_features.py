@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import pairwise
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._array_files import ArraySpec
-from longtail._cancel import as_interrupt, current_control
+from longtail._cancel import as_interrupt, check_cancelled, current_control
 from longtail._fitted import Names
 from longtail._matrices import csr_from_parts
 from longtail._part import PartState
@@ -23,7 +24,7 @@ from longtail.datasets import unit_rows
 from longtail.datasets.in_memory import text_list
 from longtail.tagging.embeddings import embed
 from longtail.tagging.normalizer import html_parts
-from longtail.tagging.pieces import piece_spans
+from longtail.tagging.pieces import Places, piece_spans
 from longtail.tagging.preparation import Preparation, without_surrogates
 from longtail.tagging.scripts import RUN_LENGTHS, run_pattern, word_pattern
 
@@ -86,16 +87,22 @@ class TextFeatures(PartState):
         names = dict(zip(sparse, self.names(sparse), strict=True))
         words = {name: feature_id for feature_id, name in names.items() if feature_id < self.n_words}
         pieces = {name: feature_id for feature_id, name in names.items() if feature_id >= self.n_words}
-        prepared, (begins, ends) = self.preparation.normalizer.with_origin(without_surrogates(text))
-        for wanted, spans in ((words, self._word_spans(prepared, words)), (pieces, piece_spans(prepared, pieces))):
-            for name, begin, end in spans:
-                if begin < end:
-                    place = begins[begin], ends[end - 1]
-                else:  # a blank beside a word has no width, and the one after the last word no character of the text
-                    place = (begins[begin] if begin < len(begins) else ends[-1],) * 2
-                located[wanted[name]].append(place)
-        for found in located.values():
-            found.sort()
+        prepared, origin = self.preparation.normalizer.with_origin(without_surrogates(text))
+        check_cancelled()
+        places = np.concatenate([self._word_spans(prepared, words), piece_spans(prepared, pieces)], axis=1)
+        if not places.shape[1]:
+            return located
+        ids, first, last = places
+        begins, ends = map(_as_array, origin)
+        # A blank beside a word has no width, and the one after the last word no character of the text.
+        first_chars = np.where(first < len(begins), begins[np.minimum(first, len(begins) - 1)], ends[-1])
+        last_chars = np.where(first < last, ends[last - 1], first_chars)
+        order = np.lexsort((last_chars, first_chars, ids))
+        spans = list(zip(first_chars[order].tolist(), last_chars[order].tolist(), strict=True))
+        ids = ids[order]
+        borders = np.flatnonzero(np.diff(ids, prepend=-1, append=-1))
+        for begin, end in pairwise(borders.tolist()):
+            located[int(ids[begin])] = spans[begin:end]
         return located
 
     def check_whole(self) -> None:
@@ -153,26 +160,48 @@ class TextFeatures(PartState):
         indices = joined.indices.astype(np.int32, copy=False)
         return csr_from_parts(joined.data.astype(np.float32, copy=False), indices, joined.indptr, joined.shape)
 
-    def _word_spans(self, text: str, wanted: dict[str, int]) -> Iterator[tuple[str, int, int]]:
-        """Yield the wanted words, word n-grams and runs of scripts without blanks, with their places."""
+    def _word_spans(self, text: str, wanted: dict[str, int]) -> Places:
+        """Return the ids of the wanted words, word n-grams and runs of scripts without blanks, with their places."""
+        if not wanted:
+            return np.zeros((3, 0), dtype=np.int64)
         is_unicode = self.preparation.parameters.tokenizer == "unicode"
         stops = set(self.stop_words)
         found = word_pattern(unicode=is_unicode and not text.isascii()).finditer(text)
         matches = [match for match in found if match.group() not in stops] if stops else list(found)
         words = [match.group() for match in matches]
+        ids: list[int] = []
+        begins: list[int] = []
+        ends: list[int] = []
         for n in sorted({name.count(" ") + 1 for name in wanted}):
+            check_cancelled()
             names = words if n == 1 else map(" ".join, zip(*(words[i:] for i in range(n)), strict=False))
-            for first, name in enumerate(names):
-                if name in wanted:
-                    yield name, matches[first].start(), matches[first + n - 1].end()
-        if not is_unicode or text.isascii():
-            return
-        for match in run_pattern().finditer(text):
-            (shortest, longest), length = RUN_LENGTHS[match.lastindex != 1], len(match.group())
-            for n in range(min(shortest, length), min(longest, length) + 1):
-                for begin in range(match.start(), match.end() - n + 1):
-                    if text[begin : begin + n] in wanted:
-                        yield text[begin : begin + n], begin, begin + n
+            numbered = [wanted.get(name, -1) for name in names]
+            hits = [place for place, feature_id in enumerate(numbered) if feature_id >= 0]
+            ids += [numbered[place] for place in hits]
+            begins += [matches[place].start() for place in hits]
+            ends += [matches[place + n - 1].end() for place in hits]
+        if is_unicode and not text.isascii():
+            for begin, end in _run_spans(text):
+                if (feature_id := wanted.get(text[begin:end], -1)) >= 0:
+                    ids.append(feature_id)
+                    begins.append(begin)
+                    ends.append(end)
+        return np.array([ids, begins, ends], dtype=np.int64)
+
+
+def _run_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of all features of scripts without blanks."""
+    for match in run_pattern().finditer(text):
+        (shortest, longest), length = RUN_LENGTHS[match.lastindex != 1], len(match.group())
+        for n in range(min(shortest, length), min(longest, length) + 1):
+            for begin in range(match.start(), match.end() - n + 1):
+                yield begin, begin + n
+
+
+def _as_array(numbers: Sequence[int]) -> NDArray[np.int64]:
+    if isinstance(numbers, range):  # an array of a text's length, without a step in Python for each
+        return np.arange(numbers.start, numbers.stop)
+    return np.asarray(numbers)
 
 
 def _greatest_count(texts: list[str]) -> int:
