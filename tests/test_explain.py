@@ -76,6 +76,8 @@ LINEAR = {
     "DiSMEC without bias": lambda: lt.DiSMEC(n_jobs=1, bias=0.0),
     "DiSMEC int8": lambda: lt.DiSMEC(n_jobs=1, weight_type="int8"),
     "LEML": lambda: lt.LEML(n_jobs=1, n_components=10),
+    "LPSR": lambda: lt.LPSR(n_jobs=1, max_leaf_size=100),
+    "LPSRNB": lambda: lt.LPSRNB(n_jobs=1, max_leaf_size=100),
 }
 TREES = {
     "FastXML": lambda: lt.FastXML(n_jobs=1, n_trees=20),

@@ -15,8 +15,9 @@ from longtail import _core
 from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._cancel import check_cancelled
+from longtail._contributions import Contributions
 from longtail._fitted import Facts, Fitted, State
-from longtail._matrices import Matrix, canonical_csr, csr_from_parts, with_columns
+from longtail._matrices import Matrix, canonical_csr, csr_from_parts, find_sorted, with_columns
 from longtail._ranges import Between
 from longtail._rules import Int, Real
 from longtail._topk import TopK
@@ -115,6 +116,28 @@ class PartitionedRanking(XMCClassifier):
     def _top_k(self, fitted: Fitted[Partitioned], X: Matrix, top_k: int) -> TopK:
         return _rank(fitted.state, X, top_k)
 
+    def _contributions(self, fitted: Fitted[Partitioned], x_row: Matrix, label_id: int) -> Contributions:
+        """A feature adds its value times its weight: exact. A label that the row's leaf lacks has no score."""
+        state, row = fitted.state, sp.csr_array(x_row)
+        small, small_row = _compact(state, row)
+        ((leaf, _),) = small.tree.leaves_of(small_row)
+        if label_id not in state.tree.labels_of(leaf):
+            return Contributions(row.indices, np.zeros(row.nnz), 0.0, 0.0, exact=True)
+        base = state.base
+        part = slice(int(base.weight_begin[label_id]), int(base.weight_begin[label_id + 1]))
+        weights = float(base.sum_weights[label_id]) - base.background[row.indices].astype(np.float64)
+        entries, found = find_sorted(row.indices, base.weight_feature_ids[part])
+        weights[entries] += base.weights[part][found]
+        values, bias = row.data * weights, float(base.biases[label_id])
+        return Contributions(row.indices, values, bias, bias + float(values.sum()), exact=True)
+
+
+def _compact(state: Partitioned, rows: sp.csr_array) -> tuple[Partitioned, sp.csr_array]:
+    """Drop features that no split or weight names where they are many: arrays over all features would be too large."""
+    if rows.shape[1] <= max(_MANY_FEATURES, 4 * state.n_entries):
+        return state, rows
+    return state.compact, with_columns(rows, state.used_features)
+
 
 def _rank(state: Partitioned, X: Matrix, top_k: int) -> TopK:
     """Rank the labels of the leaves that rows reach."""
@@ -122,9 +145,7 @@ def _rank(state: Partitioned, X: Matrix, top_k: int) -> TopK:
     row_ids = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     row_sums = np.bincount(row_ids, weights=rows.data, minlength=rows.shape[0]).astype(np.float32)
     offsets = rows @ state.base.background
-    if rows.shape[1] > max(_MANY_FEATURES, 4 * state.n_entries):
-        # What follows takes memory for all features, which a file may claim without naming them.
-        rows, state = with_columns(rows, state.used_features), state.compact
+    state, rows = _compact(state, rows)
     weights = state.base.matrix(rows.shape[1])
     label_ids = np.full((rows.shape[0], top_k), -1, dtype=np.int32)
     scores = np.zeros((rows.shape[0], top_k), dtype=np.float32)

@@ -17,10 +17,9 @@ from longtail.tagging.vectorizer import TextVectorizer
 
 # Depth of the ranking in which a label's score is looked up when the estimator offers no other way.
 _SEARCH_TOP_K = 4096
-# Each feature that is left out costs one prediction; the cap keeps the cost of long texts linear in their length.
+# Each feature that is left out costs one prediction, of a row with all others.
 _MAX_LEFT_OUT = 256
-# Rows that lack one feature are predicted in blocks of at most this many entries.
-_BLOCK_ENTRIES = 1 << 20
+_MAX_ENTRIES = 1 << 18
 
 
 class WordContribution(NamedTuple):
@@ -89,11 +88,10 @@ def contributions_of(estimator: XMCClassifier, row: Matrix, label_id: int) -> Co
 def _leave_each_out(estimator: XMCClassifier, row: sp.csr_array, label_id: int) -> Contributions:
     """Predict again without each of the features with the largest values; what the score loses is their share."""
     score, bias = _scores_of(estimator, sp.vstack([row, row * 0]), label_id).tolist()
-    largest = np.argsort(-np.abs(row.data), kind="stable")[:_MAX_LEFT_OUT]
-    step = max(1, _BLOCK_ENTRIES // max(1, row.nnz))
-    blocks = [largest[first : first + step] for first in range(0, len(largest), step)]
+    n_left_out = min(_MAX_LEFT_OUT, _MAX_ENTRIES // max(1, row.nnz) + 1)
+    left_out = np.argsort(-np.abs(row.data), kind="stable")[:n_left_out]
     values = np.zeros(row.nnz)
-    for left_out in blocks:
+    if len(left_out):
         values[left_out] = score - _scores_of(estimator, _rows_without(row, left_out), label_id)
     return Contributions(row.indices, values, bias, score, exact=False)
 
