@@ -17,6 +17,7 @@ import longtail as lt
 from longtail import _core
 from longtail._matrices import canonical_csr, native_rows
 from tests.fitted_state import check_loaded, with_values
+from tests.models.make import make_labels, make_rows
 
 Data = tuple[sp.csr_array, sp.csr_array]
 
@@ -293,3 +294,14 @@ def test_random_ties_depend_on_the_seed_only() -> None:
     assert not np.array_equal(first["split_weights_"], one["split_weights_"])
     found = [float(lt.metrics.precision_at_k(model.predict_top_k(X, 1), Y, 1)) for model in models[:2]]
     assert min(found) > 80
+
+
+@pytest.mark.parametrize("make", [lt.FastXML, lt.PfastreXML])
+def test_numbering_features_anew_changes_no_answer(make: type[lt.FastXML], monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y = make_rows(), make_labels()
+    model = make(n_trees=3, n_jobs=1).fit(X, Y)
+    expected = model.predict_top_k(X, 4)
+    monkeypatch.setattr("longtail.fastxml.estimator._MANY_FEATURES", 0)
+    found = model.predict_top_k(X, 4)
+    np.testing.assert_array_equal(found.label_ids, expected.label_ids)
+    np.testing.assert_array_equal(found.scores, expected.scores)

@@ -220,3 +220,10 @@ def with_columns(X: sp.csr_array, columns: NDArray[np.int32]) -> sp.csr_array:
     is_kept[entries + 1] = 1
     indptr = np.cumsum(is_kept)[X.indptr]
     return csr_from_parts(X.data[entries], order.astype(np.int32), indptr, (X.shape[0], len(columns)))
+
+
+def with_fewer_columns(X: sp.csr_array, lists: list[NDArray[np.int32]]) -> tuple[sp.csr_array, list[NDArray[np.int32]]]:
+    """Number the columns that X or one of the lists names from 0; return X and the lists with the new numbers."""
+    named = np.unique(np.concatenate([X.indices, *lists]))
+    indices, *renamed = (np.searchsorted(named, ids).astype(np.int32) for ids in (X.indices, *lists))
+    return csr_from_parts(X.data, indices, X.indptr, (X.shape[0], len(named))), renamed

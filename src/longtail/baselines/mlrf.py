@@ -13,7 +13,7 @@ from longtail import _core
 from longtail._base import XMCClassifier
 from longtail._cancel import current_control
 from longtail._fitted import Facts, Fitted, State
-from longtail._matrices import Matrix, native_rows
+from longtail._matrices import Matrix, native_rows, with_columns
 from longtail._ranges import Between
 from longtail._rules import Int, Nothing
 from longtail._threads import resolve_n_jobs
@@ -22,6 +22,9 @@ from longtail.baselines.random_tree import grow_random_tree
 from longtail.baselines.shared_arrays import arrays_of, data_of, run_tasks
 from longtail.execution import Arrays, Params, Run, Shard
 from longtail.gbdt.forest import Forest, check_forest, join_trees
+
+# Rows with more features, most of them in no split, are reduced to those with one.
+_MANY_FEATURES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +85,9 @@ class LabelForest(XMCClassifier):
 
     def _top_k(self, fitted: Fitted[RandomForest], X: Matrix, top_k: int) -> TopK:
         forest, n_threads = fitted.state.forest, resolve_n_jobs(self.n_jobs)
+        if sp.issparse(X) and X.shape[1] > max(_MANY_FEATURES, 4 * len(forest.split_features)):
+            # The kernel takes memory for all features, which a file may claim without naming them.
+            X, forest = with_columns(X, forest.used_features), forest.compact
         rest = (fitted.facts.n_labels, *forest.native(), top_k, n_threads, current_control())
         return TopK(*_core.gbdt_top_k(native_rows(X), *rest))
 

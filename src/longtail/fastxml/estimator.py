@@ -18,7 +18,7 @@ from longtail._base import XMCClassifier
 from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted, State
-from longtail._matrices import Matrix, native_rows
+from longtail._matrices import Matrix, native_rows, with_fewer_columns
 from longtail._ranges import Between, OneOf
 from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
@@ -26,6 +26,9 @@ from longtail._topk import TopK
 from longtail.execution import Array, Arrays, Params, Plan, Run, Shard
 from longtail.fastxml.forest import LinearForest, TreeEnsemble, join_trees
 from longtail.fastxml.paths import sum_linear_paths
+
+# Where a model names ids beyond this one, features are numbered anew for each prediction: a row would take 256 MiB.
+_MANY_FEATURES = 1 << 26
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -245,20 +248,29 @@ class FastXML(XMCClassifier):
         return self._rank(fitted, X, top_k, np.arange(len(fitted.state.forest.tree_roots), dtype=np.int32))
 
     def _rank(self, fitted: Fitted[TreeEnsemble], X: Matrix, top_k: int, tree_ids: NDArray[np.int32]) -> TopK:
+        forest, tail = fitted.state.forest.native(), self._tail(fitted.state)
+        n_features_used = fitted.state.n_features_used
+        if sp.issparse(X) and n_features_used > _MANY_FEATURES:
+            # Each thread has room for a dense row: number only the features that there are.
+            named = [forest["split_features"], *([] if tail is None else [tail["indices"]])]
+            X, (forest["split_features"], *centres) = with_fewer_columns(X, named)
+            if tail is not None:
+                tail["indices"] = centres[0]
+            n_features_used = X.shape[1]
         label_ids, scores = _core.predict_forest(
             native_rows(X),
-            fitted.state.forest.native(),
+            forest,
             tree_ids,
-            self._tail(fitted.state),
+            tail,
             fitted.facts.n_labels,
             top_k,
-            fitted.state.n_features_used,
+            n_features_used,
             resolve_n_jobs(self.n_jobs),
             current_control(),
         )
         return TopK(label_ids, scores)
 
-    def _tail(self, state: Any) -> dict[str, object] | None:
+    def _tail(self, state: Any) -> dict[str, Any] | None:
         """Tail classifiers that rank the trees' labels again; FastXML has none."""
         return None
 

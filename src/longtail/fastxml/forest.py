@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ class LinearForest(State):
     leaf_labels: Int32s
     leaf_values: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True, min=0)]
 
-    def native(self) -> dict[str, object]:
+    def native(self) -> dict[str, Any]:
         """Return the arrays by name, as the native functions take them."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
 

@@ -197,7 +197,7 @@ class PfastreXML(PfastXML):
             n_tasks=trees.n_tasks + max(1, -(-Y.shape[1] // _LABELS_PER_TASK)),
         )
 
-    def _tail(self, state: TreesAndCentres) -> dict[str, object]:
+    def _tail(self, state: TreesAndCentres) -> dict[str, Any]:
         for name in ("alpha", "gamma", "n_candidates"):  # these may be set on a fitted model
             self._check_now(name)
         centres = state.centres

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,17 @@ class Forest(State):
             leaf_label_ids=new_ids[self.leaf_label_ids[is_kept]],
             leaf_values=self.leaf_values[is_kept],
         )
+
+    @cached_property
+    def used_features(self) -> NDArray[np.int32]:
+        """Features that a split names."""
+        return np.unique(self.split_features[self.split_features >= 0])
+
+    @cached_property
+    def compact(self) -> Forest:
+        """The same trees over the used features only, numbered from 0."""
+        places = np.searchsorted(self.used_features, self.split_features).astype(np.int32)
+        return replace(self, split_features=np.where(self.split_features >= 0, places, np.int32(-1)))
 
     def native(self) -> tuple[Any, ...]:
         """Return the arrays in the order that the native functions take them."""
