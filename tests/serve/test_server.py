@@ -1,5 +1,6 @@
 """The service as a process: start, stop, reload, workers."""
 
+import asyncio
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import uvicorn
 
 import longtail as lt
 from longtail.serve import Limits
+from longtail.serve.connections import LimitedProtocol
 from longtail.serve.server import _Server
 from tests.serve.service import load, serving
 
@@ -206,3 +208,23 @@ def test_stop_is_obeyed_where_no_thread_can_be_started(monkeypatch):
         server.stop_watch.cancel()
         signal.signal(signal.SIGALRM, old)
         server._listener.close()
+
+
+def test_connections_get_the_time_back_that_the_service_did_not_run(monkeypatch):
+    postponed = []
+    monkeypatch.setattr(LimitedProtocol, "postpone", lambda self, seconds: postponed.append(seconds))
+    monkeypatch.setattr(LimitedProtocol, "expire", lambda self, now: None)
+
+    async def main():
+        server = _Server(uvicorn.Config(lambda: None), socket.socket(), Limits(), lambda: None, None)
+        server.server_state.connections.add(LimitedProtocol.__new__(LimitedProtocol))
+        await server.on_tick(5)
+        await server.on_tick(15)
+        assert postponed == []
+        time.sleep(1.2)
+        await server.on_tick(25)
+        server._listener.close()
+
+    asyncio.run(main())
+    assert len(postponed) == 1
+    assert postponed[0] > 0.6

@@ -147,6 +147,11 @@ class LimitedProtocol(HttpToolsProtocol):
             else:
                 self.transport.close()  # nothing was asked, so nothing is answered
 
+    def postpone(self, seconds: float) -> None:
+        """Move the deadlines: this process did not run for so long, and what it waits for may be here."""
+        self._deadline += seconds
+        self._stalled_at += seconds
+
     def _abort(self) -> None:
         """Drop the connection with everything that is not yet sent."""
         self._disconnect()

@@ -58,6 +58,8 @@ _NOT_QUEUED = ("health", "metrics", "page")
 
 # Bodies held at the same time may add up to this many bodies of the largest size.
 _MAX_HELD_BODIES = 64
+# A deadline that is noticed this late was missed by the service, not by its client.
+_STARVED_SECONDS = 0.1
 
 
 class RefusedError(Exception):
@@ -101,7 +103,7 @@ class Gate:
         self._allowed_hosts = None if allowed_hosts is None else frozenset(host.lower() for host in allowed_hosts)
         self._in_flight = 0
         self._held_bytes = 0
-        self._incomplete: dict[_Body, asyncio.Timeout] = {}  # the oldest first
+        self._incomplete: dict[_Body, None] = {}  # the oldest first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -236,36 +238,50 @@ class Gate:
         declared = headers.get(b"content-length", b"0")
         if declared.isdigit() and (len(declared) > 19 or int(declared) > max_bytes):
             raise _too_large(max_bytes)
+        body.gives_up_at = asyncio.get_running_loop().time() + self._limits.body_timeout_seconds
+        self._incomplete[body] = None
         try:
-            async with asyncio.timeout(self._limits.body_timeout_seconds) as deadline:
-                self._incomplete[body] = deadline
-                while True:
-                    message = await receive()
-                    if body.is_dropped:
-                        raise _dropped()
-                    if message["type"] == "http.disconnect":
-                        raise RefusedError(400, "the connection ended within the request")
-                    part = message.get("body", b"")
-                    body.parts.append(part)
-                    body.n_bytes += len(part)
-                    self._held_bytes += len(part)
-                    if body.n_bytes > max_bytes:
-                        raise _too_large(max_bytes)
-                    if not message.get("more_body", False):
-                        del self._incomplete[body]
-                    self._make_room()
-                    if body.is_dropped:
-                        raise _dropped()
-                    if body not in self._incomplete:
-                        return
-        except TimeoutError:
-            if body.is_dropped:
-                raise _dropped() from None
-            raise RefusedError(
-                408, "the body of the request took too long to arrive", [(b"connection", b"close")]
-            ) from None
+            while True:
+                message = await self._receive_in_time(receive, body)
+                if message["type"] == "http.disconnect":
+                    raise RefusedError(400, "the connection ended within the request")
+                part = message.get("body", b"")
+                body.parts.append(part)
+                body.n_bytes += len(part)
+                self._held_bytes += len(part)
+                if body.n_bytes > max_bytes:
+                    raise _too_large(max_bytes)
+                is_complete = not message.get("more_body", False)
+                if is_complete:
+                    del self._incomplete[body]
+                self._make_room()
+                if body.is_dropped:
+                    raise _dropped()
+                if is_complete:
+                    return
         finally:
             self._incomplete.pop(body, None)
+
+    async def _receive_in_time(self, receive: Receive, body: _Body) -> Message:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                async with asyncio.timeout_at(body.gives_up_at) as body.waits:
+                    message = await receive()
+                    body.waits = None
+            except TimeoutError:
+                if not body.is_dropped:
+                    late = loop.time() - body.gives_up_at
+                    if late < _STARVED_SECONDS:
+                        raise RefusedError(
+                            408, "the body of the request took too long to arrive", [(b"connection", b"close")]
+                        ) from None
+                    # This process did not run, and the body may be here: the lost time is no fault of the client.
+                    body.gives_up_at = loop.time() + late
+                    continue
+            if body.is_dropped:
+                raise _dropped()
+            return message
 
     def _make_room(self) -> None:
         """Drop the bodies that have been incomplete for longest: slow senders must not hold up those who send fast."""
@@ -273,11 +289,11 @@ class Gate:
             if not self._incomplete:
                 raise _busy()
             oldest = next(iter(self._incomplete))
-            deadline = self._incomplete.pop(oldest)
+            del self._incomplete[oldest]
             oldest.is_dropped = True
             self._release(oldest)
-            if not deadline.expired():
-                deadline.reschedule(asyncio.get_running_loop().time())
+            if oldest.waits is not None and not oldest.waits.expired():
+                oldest.waits.reschedule(asyncio.get_running_loop().time())
 
     def _release(self, body: _Body) -> None:
         self._held_bytes -= body.n_bytes
@@ -291,7 +307,9 @@ class _Body:
 
     parts: list[bytes] = field(default_factory=list)
     n_bytes: int = 0
+    gives_up_at: float = 0.0
     is_dropped: bool = False
+    waits: asyncio.Timeout | None = None  # of the part that is waited for
 
     def take(self) -> bytes:
         """Return the whole body and drop the parts."""

@@ -33,6 +33,7 @@ _BACKLOG = 1024
 # A worker accepts at most this many waiting connections at a time, so that a burst spreads over the workers.
 _ACCEPTS_AT_ONCE = 4
 _TICKS_PER_SWEEP = 5  # of uvicorn's main loop, a tenth of a second each
+_SWEEP_SECONDS = 0.5
 _MAX_EARLY_DEATHS = 5
 _EARLY_SECONDS = 1.0
 
@@ -130,6 +131,7 @@ class _Server(uvicorn.Server):
         self._listener = listener
         self._on_started = on_started
         self._life = life
+        self._swept_at = math.inf
         self.stop_watch = _StopWatch(limits.stop_timeout_seconds)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -149,8 +151,12 @@ class _Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS_PER_SWEEP == 0:
             now = asyncio.get_running_loop().time()
+            late = now - self._swept_at - _SWEEP_SECONDS
+            self._swept_at = now
             for connection in list(self.server_state.connections):
                 if isinstance(connection, LimitedProtocol):
+                    if late > _SWEEP_SECONDS:
+                        connection.postpone(late)
                     connection.expire(now)
         return await super().on_tick(counter)
 
