@@ -54,14 +54,36 @@ def test_every_block_of_the_guide_runs(tmp_path: Path, monkeypatch: pytest.Monke
     assert '"labels":' in answers[-1].replace(" ", "")
 
 
-@pytest.mark.parametrize("page", ["dismec", "fastxml", "pfastrexml"])
-def test_every_python_block_of_an_algorithms_page_runs(page: str, tmp_path: Path, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("page", ["baselines", "choosing", "dismec", "fastxml", "label_tree", "pfastrexml", "tail"])
+def test_every_python_block_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"), re.DOTALL)
     assert blocks
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, f"{page}.md", "exec"), names)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.cluster] if path.stem == "cluster" else [])
+        for path in sorted((ROOT / "examples").glob("*.py"))
+        if path.stem != "figures"
+    ],
+)
+def test_every_example_runs_and_draws_its_picture(path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the examples draw")
+    environment = os.environ | {"LONGTAIL_GALLERY": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, path], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    if path.stem == "tag_debian_packages":  # `make demo`, which runs without matplotlib
+        assert "because of:" in done.stdout
+        assert "What to type next" in done.stdout
+    else:
+        assert (tmp_path / f"{path.stem}.png").stat().st_size > 1000
 
 
 def examples() -> list[str]:
@@ -100,6 +122,7 @@ def test_every_example_of_a_page_is_true(page: str, n_blocks: int) -> None:
         "benchmarks/write_fastxml_tables.py",
         "benchmarks/write_reproduce.py",
         "benchmarks/write_annif_table.py",
+        "scripts/write_gallery.py",
     ],
 )
 def test_tables_of_the_pages_come_from_the_results(script: str) -> None:
@@ -116,6 +139,14 @@ def test_every_page_is_in_the_navigation_and_its_links_lead_somewhere() -> None:
     for page in [ROOT / "README.md", *pages]:
         for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+
+
+def test_the_architecture_page_names_every_package() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    packages = [path.parent.name for path in (ROOT / "src" / "longtail").glob("*/__init__.py")]
+    folders = [f"cpp/{path.name}" for path in (ROOT / "cpp").iterdir() if path.is_dir()]
+    missing = [name for name in (*packages, *folders) if f"`{name}`" not in page]
+    assert not missing, f"docs/architecture.md does not say what is in {missing}"
 
 
 def test_every_public_name_is_in_the_reference() -> None:
