@@ -1,4 +1,4 @@
-"""Does `DiSMEC.estimate` tell time and memory of a fit within a factor of two?
+"""Does `DiSMEC.estimate` predict the time and memory of a fit within a factor of two?
 
 Estimates, fits on one thread, and fits once more in a process of its own, whose growth in memory is what fit took.
 CPU seconds are compared, so that others on the machine do not matter much.

@@ -1,7 +1,7 @@
 """How long does exact one-vs-all training take, and how do PECOS one-vs-rest and Omikuji's Parabel compare?
 
 Runs DiSMEC (msi) on one and two threads and, with --peers, the peers on one thread right after, so that both meet the
-same machine. Also tells how far off `estimate` was.
+same machine. Also reports how far off `estimate` was.
 
 Example: python benchmarks/bench_dismec_training.py --datasets eurlex --peers .venv-peers/bin/python
 """

@@ -1,7 +1,7 @@
 """Does the cost of a tree grow as n log n in the rows, and is its memory the data plus the tree in progress?
 
 Synthetic text-like rows, 10,000 to 1,000,000; one tree, one thread, in a process of its own. `ns_per_row_level` is CPU
-time over n log2(n / max_leaf_size): flat means n log n. Peak memory is told with and without the data.
+time over n log2(n / max_leaf_size): flat means n log n. Peak memory is reported with and without the data.
 
 Example: python benchmarks/bench_fastxml_scaling.py --rows 10000 100000 1000000 --repeats 1 --save
 """

@@ -38,7 +38,7 @@ def discounted_gain(label_ids, Y, weights):
 
 
 def with_propensities(propensity, common):
-    """Make a PfastXML that is told the propensities; from incomplete counts it would take labels for rarer."""
+    """Make a PfastXML with given propensities; from incomplete counts it would overestimate rarity."""
     model = lt.PfastXML(**common)
     model._propensities = lambda Y: propensity
     return model

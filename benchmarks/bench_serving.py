@@ -79,7 +79,7 @@ def main():
 
 
 def train_longtail(sample, estimator, folder):
-    """Save a Tagger and give the command that serves it on a port with so many workers."""
+    """Save a Tagger and give the command that serves it on a port with the given number of workers."""
     tagger = lt.Tagger(getattr(lt, estimator)()).fit(sample.train_texts, sample.train_labels)
     lt.save(tagger, folder / "tags.model")
     serve = [sys.executable, "-m", "longtail.cli.app", "serve", str(folder / "tags.model")]

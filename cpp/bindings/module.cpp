@@ -18,7 +18,7 @@ void bind_pd_sparse(nanobind::module_& m);
 
 LONGTAIL_NB_MODULE(LONGTAIL_MODULE, m) {
 #ifdef NDEBUG
-    // A model that something still holds when the interpreter ends is not lost; debug builds tell of it all the same.
+    // A model that something still holds when the interpreter ends is not lost; debug builds still report it.
     nanobind::set_leak_warnings(false);
 #endif
     longtail::bindings::bind_base(m);

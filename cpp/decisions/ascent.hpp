@@ -1,6 +1,6 @@
 #pragma once
 
-// Choose k labels per row of a whole batch such that an expected measure over labels is as great as possible: Block
+// Choose k labels per row of a whole batch to maximise an expected measure over labels: Block
 // coordinate ascent of Schultheis, Wydmuch, Kotłowski, Babbar and Dembczyński (NeurIPS 2023). A pass visits the rows in
 // order; each row gives up its labels and takes the k with the greatest gains, all other rows staying as they are.
 //

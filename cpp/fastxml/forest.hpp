@@ -37,7 +37,7 @@ struct PredictConfig {
 };
 
 // Rank labels by their mean share over the leaves that a row reaches in the trees named by `tree_ids` (algorithm 3).
-// With `tail` (may be null) the best labels are ranked anew by trees and centres together (PfastreXML, eq. 8).
+// With `tail` (may be null) the best labels are re-ranked by trees and centres together (PfastreXML, eq. 8).
 TopLabels predict_forest(const FeaturesView& x, const ForestView& forest, std::span<const std::int32_t> tree_ids,
                          const TailView* tail, const PredictConfig& config, Control& control);
 

@@ -17,9 +17,9 @@ struct TreeConfig {
     std::int32_t leaf_labels{};  // labels kept per leaf
     std::int32_t n_updates{};    // times w is optimised at a node
     float bias{};
-    float right_cost{};     // C_delta(+1)
-    float left_cost{};      // C_delta(-1)
-    bool random_ties{};     // order labels of equal weight at random, anew in each node; else by first appearance
+    float right_cost{};  // C_delta(+1)
+    float left_cost{};   // C_delta(-1)
+    bool random_ties{};  // order labels of equal weight at random, independently in each node; else by first appearance
     bool balanced_costs{};  // divide each side's cost by its share of the node's rows
     RankConfig ranking;
     L1Config solver;

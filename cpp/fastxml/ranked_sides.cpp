@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kUnit = 1 << 20;          // fixed point: steps of one millionth; room for 2^43 times the weight one
 constexpr float kTie = 1e-6F;             // rounding in a sum of discounts must not move a row
-constexpr std::size_t kFewMoved = 16;     // fewer rows than one in so many: rankings have hardly changed
+constexpr std::size_t kFewMoved = 16;     // if fewer than 1/16 of the rows moved, rankings have hardly changed
 constexpr std::int32_t kMaxRounds = 200;  // finite by theorem 1; the cap is for rounding
 
 // Not llround, which is a call into the library; any rounding will do if it is the same everywhere.

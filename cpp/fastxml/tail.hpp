@@ -37,7 +37,7 @@ struct TailConfig {
     std::int64_t last_label = 0;
     float bias = 1.0F;
     float gamma = 30.0F;
-    std::int32_t max_steps = 0;  // 0: plain means (eq. 7); else at most so many steps of ascent of eq. 6 from there
+    std::int32_t max_steps = 0;  // 0: plain means (eq. 7); else the maximum number of ascent steps of eq. 6 from there
 };
 
 // Learn the centres of the labels [first_label, last_label). label_rows: for each label, the rows that have it.

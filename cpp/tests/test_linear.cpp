@@ -296,7 +296,7 @@ TEST_CASE("the background is the minimum for a label without positives") {
     CHECK(again.pull == pull);
 }
 
-TEST_CASE("training stops when it is told to") {
+TEST_CASE("training stops on request") {
     const Csr csr = random_rows(50, 20, 0.3, 6);
     const std::vector<std::int64_t> indptr{0, 2};
     const std::vector<std::int32_t> row_ids{3, 4};

@@ -161,7 +161,7 @@ TEST_CASE("lines that end exactly at the border of two pieces belong to one of t
     }
 }
 
-TEST_CASE("of several errors the first in the text is told, whatever the number of threads") {
+TEST_CASE("the first error in the text is reported, whatever the number of threads") {
     std::string text = "100000 9 9\n";
     for (int i = 0; i < 100'000; ++i) text += i % 20'000 == 19'999 ? "1 2:3.5 bad\n" : "1 2:3.5 7:1\n";
     const std::string expected = "text, line 20001, column 9: expected a feature id, got 'b'";

@@ -166,7 +166,7 @@ class XMCClassifier(Estimator):
             see `longtail.decisions.rank`. Needs a calibrated model. By default a calibrated model ranks for
             "balanced", any other by its scores ("score").
         max_loss : float, optional
-            At most so many points of expected precision at `top_k` are given up for the utility.
+            The largest loss of expected precision at `top_k`, in points, that the utility may cost.
 
         Returns
         -------

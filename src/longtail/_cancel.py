@@ -32,7 +32,7 @@ def current_control() -> _core.Control:
 
 
 def check_cancelled() -> None:
-    """Raise ``Cancelled`` if this context was told to stop: for predictions that are written in Python."""
+    """Raise ``Cancelled`` if this context was asked to stop: for predictions that are written in Python."""
     if current_control().cancelled:
         raise _core.Cancelled("stopped before the end")
 

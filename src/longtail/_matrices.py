@@ -82,7 +82,7 @@ def without_stored_zeros(X: Any) -> Any:
 
 
 def check_magnitude(owner: str, X: Any) -> None:
-    """Refuse values whose squares, summed over rows, overflow float32: solvers would return zeros in silence."""
+    """Refuse values whose squares, summed over rows, overflow float32: solvers would silently return zeros."""
     values = X.data if sp.issparse(X) else X
     largest = float(max(values.max(), -values.min())) if values.size else 0.0
     if largest > _MAX_MAGNITUDE:
@@ -150,7 +150,7 @@ def _labels_from(owner: str, y: Any, n_rows: int) -> Labels:
 def _array(owner: str, y: Any) -> NDArray[Any]:
     try:
         return np.asarray(y)
-    except ValueError:  # NumPy speaks of an inhomogeneous shape
+    except ValueError:  # NumPy reports an inhomogeneous shape
         raise ValueError(
             f"{owner}: y must be 1-D classes or a 0/1 matrix, one column per label, got lists of different lengths; "
             "make a matrix of lists of labels with scikit-learn's MultiLabelBinarizer, or use Tagger"

@@ -64,4 +64,4 @@ class Model(Protocol):
         """Describe the model: JSON values for people and pages."""
 
     def with_threads(self, n_jobs: int | None) -> Self:
-        """Return the same model, not a copy of its arrays, that uses so many threads."""
+        """Return the same model, not a copy of its arrays, that uses `n_jobs` threads."""

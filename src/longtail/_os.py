@@ -44,7 +44,7 @@ def open_lock_file(path: Path) -> int:
 
 
 def try_lock(descriptor: int, *, wait: bool = False) -> bool:
-    """Lock an open file or folder for this process alone; return False if it is locked already, unless told to wait.
+    """Lock an open file or folder for this process alone; return False if it is locked already, or wait for it.
 
     The lock belongs to the open file: a second `open` in the same process is refused too, and the kernel drops the
     lock when the process ends, however it ends. Raises OSError where the file system has no locks.

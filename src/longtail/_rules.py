@@ -185,7 +185,7 @@ def check_value(owner: str, name: str, value: object, rules: tuple[Rule, ...]) -
 
 
 def check_params(owner: str, params: Mapping[str, object], rules: Mapping[str, tuple[Rule, ...]]) -> None:
-    """Check every parameter of an estimator against its rules; a parameter without a rule is a defect of ours."""
+    """Check every parameter of an estimator against its rules; a parameter without a rule is a bug."""
     for name, value in params.items():
         check_value(owner, name, value, rules[name])
 

@@ -41,7 +41,7 @@ def staged(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator
     Raises
     ------
     FileExistsError
-        If ``path`` exists and ``overwrite`` is false, or if what is there was not written by longtail.
+        If ``path`` exists and ``overwrite`` is false, or if longtail did not write what exists there.
     """
     target = Path(path)
     if target.name in ("", ".."):

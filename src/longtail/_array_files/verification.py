@@ -80,7 +80,7 @@ class Verification:
 
     A model keeps the one that it was loaded with and calls `check` before each prediction, so that it refuses to go
     on once a file is found damaged. The thread keeps Python from exiting before it is done, unless nothing refers to
-    the model any more: a short script must not end in silence either.
+    the model any more: a short script must report damage too.
     """
 
     def __init__(self) -> None:

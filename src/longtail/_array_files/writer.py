@@ -52,7 +52,7 @@ def write_folder(folder: Path, arrays: Mapping[str, npt.NDArray[Any]], meta: Map
 
 
 def check_file_names(owner: str, names: Mapping[str, Any]) -> None:
-    """Refuse names that would share a file, here or on a disk that does not tell a from A."""
+    """Refuse names that would share a file, here or on a file system that ignores case."""
     folded = {check_name(owner, name).lower() for name in names}
     if len(folded) != len(names):
         raise ValueError(f"{owner}: names must differ in more than case, got {shown(sorted(names))}")

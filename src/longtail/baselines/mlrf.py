@@ -106,7 +106,7 @@ class MLRF(LabelForest):
     ----------
     n_trees : int, default 50
     max_leaf_size : int, default 5
-        Nodes with at most so many rows become leaves.
+        Nodes with at most this many rows become leaves.
     n_features_tried : int or None, default None
         Features per node; None takes the square root of their number.
     n_thresholds : int, default 4

@@ -64,7 +64,7 @@ def render_table(rows: Sequence[Summary], published: Sequence[Mapping[str, Any]]
 
 
 def number(value: float | None, digits: int) -> str:
-    """Write a number with so many significant digits, but never with an exponent."""
+    """Write a number with the given number of significant digits, but never with an exponent."""
     if value is None:
         return ""
     text = f"{value:.{digits}g}"

@@ -21,7 +21,7 @@ _LEAST_GAP = 1e-3
 # Of the squared second derivatives, with both axes scaled to [0, 1]. Without bends left, the surface is the logistic
 # regression on score, log count and their product.
 _SMOOTHNESS = 0.3
-# Of the squared slopes along log counts. Labels whose counts hardly differ must not be told apart by them: a label that
+# Of the squared slopes along log counts. Labels whose counts hardly differ must not be separated by them: a label that
 # has a row more among the held-out ones has a row less in training.
 _FLATNESS = 10.0
 _LEAST_COUNT_GAP = 0.25

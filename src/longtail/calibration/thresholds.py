@@ -1,4 +1,4 @@
-"""The least probability from which a label is given, such that a measure is as great as possible."""
+"""The lowest probability at which a label is given, chosen to maximise a measure."""
 
 from __future__ import annotations
 

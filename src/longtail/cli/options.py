@@ -49,7 +49,7 @@ on_option = click.option(
     help="Run on a Ray cluster: ray starts one on this machine (or takes $RAY_ADDRESS), auto joins a running one.",
 )
 texts_argument = click.argument("texts", nargs=-1)
-overwrite_option = click.option("--overwrite", is_flag=True, help="Replace what is there.")
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace an existing output.")
 
 
 _BLOCK_TEXTS = 1024
@@ -89,7 +89,7 @@ def utility_options(command: Callable[..., None]) -> Callable[..., None]:
         "--max-loss",
         type=click.FloatRange(0, 100),
         metavar="POINTS",
-        help="Give up at most so many points of expected precision for the utility.",
+        help="The largest loss of expected precision, in points, that the utility may cost.",
     )
     @functools.wraps(command)
     def with_utility(utility: str | None, max_loss: float | None, **others: Any) -> None:
@@ -217,7 +217,7 @@ def parse_params(pairs: tuple[str, ...]) -> dict[str, Any]:
 
 
 def parse_value(text: str) -> Any:
-    """Read a value as JSON if it is, or as Python's True, False and None, which messages speak of; else as a word."""
+    """Read a value as JSON or as Python's True, False or None, which appear in messages; anything else is a word."""
     if text in _PYTHON_WORDS:
         return _PYTHON_WORDS[text]
     try:

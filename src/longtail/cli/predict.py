@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, allow_dash=True), help="File to write; default, and -: stdout."
 )
-@click.option("--n-trees", type=click.IntRange(1), help="Use only so many trees of FastXML and its kin: faster.")
+@click.option(
+    "--n-trees",
+    type=click.IntRange(1),
+    help="Number of trees of FastXML, PfastXML or PfastreXML to use; fewer are faster.",
+)
 @options.threshold_option
 @options.utility_options
 @options.reading_options

@@ -22,7 +22,7 @@ class UnpackLimit:
         self._max_bytes = _from_environment() if max_bytes is None else max_bytes
 
     def allowed(self, packed_bytes: int) -> int:
-        """Return how many bytes may come out of so many compressed ones."""
+        """Return how many bytes a compressed file of this size may unpack to."""
         return max(_ALWAYS_ALLOWED, _MAX_RATIO * packed_bytes) if self._max_bytes is None else self._max_bytes
 
     def check(self, packed_bytes: int, unpacked_bytes: int) -> None:

@@ -27,7 +27,7 @@ def read(
     n_labels: int | None = None,
     max_unpacked_bytes: int | None = None,
 ) -> tuple[Csr, Csr]:
-    """Read a data set in the format that its name tells.
+    """Read a data set by file extension.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ def read(
         ``X_Y.txt`` beside it. ``.svm``, ``.svmlight``, ``.libsvm`` (and ``.gz``): `read_svmlight`. ``X….npz``:
         `read_npz`. A directory: `read_csr_directory`.
     n_features, n_labels : int, optional
-        At least so many columns where the format does not tell their number (svmlight): give those of the training set
-        for a test set, which may lack the last ones. Other formats tell it, and it stays as told.
+        Minimum number of columns, for formats that do not store it (svmlight): a test set may lack the last columns of
+        its training set. Formats that store the number ignore it.
     max_unpacked_bytes : int, optional
         How much gzip or npz may unpack to; default: 100 times its size, at least 16 MiB, or the number in the
         environment variable ``LONGTAIL_MAX_UNPACKED_BYTES``. A file that unpacks to more is refused.
@@ -81,7 +81,7 @@ def _widened(X: Csr, Y: Csr, n_features: int, n_labels: int) -> tuple[Csr, Csr]:
 
 
 def write(path: str | PathLike[str], X: Any, Y: Any, *, overwrite: bool = False) -> None:
-    """Write a data set in the format that its name tells.
+    """Write a data set by file extension.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def write(path: str | PathLike[str], X: Any, Y: Any, *, overwrite: bool = False)
     Y : sparse matrix or ndarray of shape (n_rows, n_labels)
         Every entry that is not 0 is a label.
     overwrite : bool, default False
-        Replace what is there.
+        Replace an existing file.
 
     Examples
     --------

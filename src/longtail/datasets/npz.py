@@ -105,7 +105,7 @@ def write_npz(
     labels_path : str or path-like, optional
         The label file; default: the same name with ``Y`` for its first letter.
     overwrite : bool, default False
-        Replace what is there.
+        Replace an existing file.
 
     Examples
     --------

@@ -105,7 +105,7 @@ def write_svmlight(
     one_based : bool, default False
         Count features from 1.
     overwrite : bool, default False
-        Replace what is there.
+        Replace an existing file.
     n_jobs : int, optional
         Threads; default: as many as this process may use.
 

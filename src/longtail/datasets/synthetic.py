@@ -206,7 +206,7 @@ def _add_noise(stream: np.random.Generator, X: Any, noise: float) -> Any:
     values = (stream.uniform(0.5, 1.5, len(feature_ids)) * typical).astype(np.float32)
     from scipy.sparse import csr_array
 
-    # Adding sorts and sums what is there twice, in the product as in the noise.
+    # The sum also sorts indices and adds up duplicates, in the product as in the noise.
     X = X + csr_array((values, feature_ids, np.concatenate([[0], np.cumsum(n_noise)])), shape=X.shape)
     X.sum_duplicates()
     return X

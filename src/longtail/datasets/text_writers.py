@@ -48,7 +48,7 @@ def write_text(
     label_separator : str, default ";"
         Between the labels of a CSV or TSV cell.
     overwrite : bool, default False
-        Replace what is there.
+        Replace an existing file.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def write_jsonl(
     labels : sequence of iterables of str
         The label names of each text.
     overwrite : bool, default False
-        Replace what is there.
+        Replace an existing file.
 
     Examples
     --------

@@ -101,7 +101,7 @@ def write_xmc(
     labels_path : str or path-like, optional
         Write the two-file layout: features to `path`, labels here.
     overwrite : bool, default False
-        Replace what is there.
+        Replace an existing file.
     n_jobs : int, optional
         Threads; default: as many as this process may use.
 

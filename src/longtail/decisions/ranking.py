@@ -61,7 +61,7 @@ def rank(
         - ``"score"``: the order of the scores.
     top_k : int, default 5
     max_loss : float, optional
-        At most so many points (percent) of expected precision at `top_k` are given up for the utility.
+        The largest loss of expected precision at `top_k`, in percentage points, that the utility may cost.
     propensity : array (n_labels,), optional
         Propensities to use in place of the standard model's (A = 0.55, B = 1.5).
     n_threads : int, default 1

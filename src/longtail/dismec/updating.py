@@ -4,7 +4,7 @@ A label with weights w₀ gets w₀ + v, where v minimises
 
     ½ Σ_f d_f·v_f² + Σ_i cost·loss(y_i·(w₀ + v)·x_i)        over the rows whose answer is known.
 
-Training anew would minimise the same with the old rows in the sum. Near w₀ these act like a quadratic whose diagonal
+Training again would minimise the same with the old rows in the sum. Near w₀ these act like a quadratic whose diagonal
 is d_f = 1 + 2·cost·Σ x_f² over the old rows that were active. The model does not hold them, but it says how many rows a
 label had, and the share of all weights that lie on a feature stands for the share of the rows' lengths on it. So a
 frequent label, and its bias most of all, moves little, and a word that the label never saw moves freely.

@@ -68,7 +68,7 @@ class FastXML(XMCClassifier):
     bias : float, default 1
         Value of the constant feature; 0 leaves it out.
     max_newton, max_passes : int, default 10
-        At most so many quadratic models of the logistic loss, and coordinate passes over each. On sparse rows one pass
+        Limits of quadratic models of the logistic loss and of coordinate passes over each. On sparse rows one pass
         ranks as well and is up to a fifth faster; dense features need more.
     solver_tolerance : float, default 0.01
         The solver stops when its optimality violation has fallen to this share of the first one.
@@ -143,7 +143,7 @@ class FastXML(XMCClassifier):
         top_k : int, default 5
             How many labels per row; rows with fewer candidates are padded with label -1 and score 0.
         n_trees : int, optional
-            Use only so many trees, chosen by `tree_order`; None uses all. Labels are then ranked by their scores, also
+            Number of trees to use, chosen by `tree_order`; None uses all. Labels are then ranked by their scores, also
             if the model is calibrated: a calibration knows only what the scores of all trees mean.
         utility, max_loss
             As for every estimator; only for all trees.

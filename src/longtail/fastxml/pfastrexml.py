@@ -126,7 +126,7 @@ class PfastXML(FastXML):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PfastreXML(PfastXML):
-    """PfastXML whose labels are ranked anew by classifiers made for the tail.
+    """PfastXML whose best labels are re-ranked by classifiers made for the tail.
 
     Each label has a centre, the mean of its rows, and P(label | x) = 1 / (1 + exp(gamma d²)) with the row's distance d
     from it. Labels that the trees propose are ranked by alpha · log P_trees + (1 - alpha) · log P_centre (equation 8).
@@ -142,7 +142,7 @@ class PfastreXML(PfastXML):
         Plain means of the labels' rows (equation 7), or centres that maximise the likelihood of the observed labels
         (equation 6), by gradient ascent from there; slower, and seldom better.
     n_candidates : int, default 1000
-        At most so many labels of a row, the trees' best, are ranked anew.
+        Number of labels per row, the best of the trees, that are re-ranked.
 
     All parameters of `PfastXML` are there too. `bias` is part of the rows that are compared with the centres.
 

@@ -52,9 +52,9 @@ class LabelTree(XMCClassifier):
         "balanced" halves the labels again and again by spherical 2-means; "k_means" makes wide, shallow trees of
         clusters of any size (Bonsai).
     fan_out : int, default 64
-        At most so many children of a node, if they are not labels.
+        Largest number of children of a node, if they are not labels.
     max_leaf_size : int, default 100
-        At most so many labels below one node.
+        Largest number of labels below one node.
     max_depth : int or None, default None
         "k_means": levels of clusters; those of the last level keep their labels, however many.
     label_vectors : "mean" or "propensity", default "mean"

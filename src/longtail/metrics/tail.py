@@ -117,7 +117,7 @@ def evaluate_tail(
         The first count of each group: 1 to 5, 6 to 20, …; labels below the first are in no group.
     level : float, default 0.95
     n_resamples : int, default 200
-        The interval is the value ± z standard deviations over so many draws of rows with replacement. Means are over
+        The interval is the value ± z standard deviations over draws of rows with replacement. Means are over
         the labels that occur in a draw; rare labels are missing from some, which shifts all draws alike, and a
         deviation does not change by a shift.
     random_state : int, default 0

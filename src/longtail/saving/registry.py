@@ -45,7 +45,7 @@ HOMES: dict[str, Home] = {
     "Tagger": Home("longtail.tagging", "tagger"),
     "TextVectorizer": Home("longtail.tagging", "part"),
 }
-# What `longtail train` uses unless told: the best estimator there is.
+# What `longtail train` uses by default.
 DEFAULT = "DiSMEC"
 
 

@@ -58,7 +58,7 @@ class Limits:
     work_timeout_seconds : float, default 30
         How long a complete request may wait and be worked on; then 503.
     stop_timeout_seconds : float, default 10
-        After this time a service that was told to stop ends, whatever is still running.
+        A service that is asked to stop ends after this time at the latest, whatever is still running.
     """
 
     max_request_bytes: int = 1 << 20

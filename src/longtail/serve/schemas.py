@@ -47,7 +47,7 @@ class _Choice(Request):
         examples=["power:0.5"],
     )
     max_loss: Annotated[float, Field(ge=0, le=100)] | None = Field(
-        None, description="At most so many points of expected precision at top_k are given up for the utility."
+        None, description="The largest loss of expected precision at top_k, in points, that the utility may cost."
     )
 
     def filters(self) -> dict[str, Any]:

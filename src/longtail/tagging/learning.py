@@ -1,4 +1,4 @@
-"""Learn from corrections: change the labels that they speak of, add new labels and words, measure what was learnt."""
+"""Learn from corrections: change the corrected labels, add new labels and words, measure what was learnt."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def learn(state: TaggerState, verdicts: Verdicts, *, held_back: float, seed: int
 
 
 def _taught(state: TaggerState, verdicts: Verdicts) -> tuple[TaggerState, int]:
-    """Correct every label that the verdicts speak of; also return the number of new words."""
+    """Correct every label that has a verdict; also return the number of new words."""
     n_old = len(state.label_names)
     # A new label that is only ever rejected has nothing to learn.
     right = {name for row in verdicts.right for name in row}

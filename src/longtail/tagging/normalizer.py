@@ -41,7 +41,7 @@ class Normalizer:
 
     With `is_unicode`, spellings of one word become one: composed and decomposed, full-width and half-width, upper and
     lower case of all languages at once. Turkish has two letters i; all of ``I ı İ i`` become ``i``, because nothing
-    tells which language a text is in. ASCII text is only lowered.
+    indicates the language of a text. ASCII text is only lowered.
     """
 
     lowercase: bool = True

@@ -201,7 +201,7 @@ class Tagger(Estimator):
             "coverage" choose the labels of all texts of the call together. Needs a calibrated tagger. By default a
             calibrated tagger ranks by probability ("precision"), any other by its scores ("score").
         max_loss : float, optional
-            At most so many points of expected precision at `top_k` are given up for the utility.
+            The largest loss of expected precision at `top_k`, in points, that the utility may cost.
 
         Returns
         -------
@@ -376,7 +376,7 @@ class Tagger(Estimator):
 
         `data` is what the card calls these texts, for instance the name of their file.
 
-        Labels that the tagger does not know cannot be ranked and do not count; `encode` tells how many there are.
+        Labels that the tagger does not know cannot be ranked and do not count; `encode` reports how many there are.
         """
         state = self._whole()
         Y, _ = state.encode(labels)

@@ -29,7 +29,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "validation_share": (Real(0.01, 0.9),),
     "random_state": (Int(0, 2**32 - 1),),
 }
-# Of the trials of one level, one in so many goes on to the next, which has so many times its rows.
+# Successive halving: one trial in `_FACTOR` continues on the next level, with `_FACTOR` times the rows.
 _FACTOR = 3
 _N_LEVELS = 3
 _MIN_ROWS = 200

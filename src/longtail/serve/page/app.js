@@ -66,7 +66,7 @@ async function ask(name) {
   rowOf(name)?.focus();
 }
 
-/** With Alt the keys also work while writing; letters are told by their place, because Alt changes what they type. */
+/** With Alt the keys also work while writing; keys are identified by position, because Alt changes the letters they type. */
 const ALT_KEYS = {
   KeyS: save,
   KeyZ: undo,
