@@ -61,12 +61,13 @@ def table(first: str, second: str) -> str:
 
 
 def write(first: str, second: str, page: str) -> None:
-    """Put the table in place of the one that the page has for this script."""
-    old = Path(page).read_text()
-    new, n_found = re.subn(r"\| \w+ and \w+ \| other top-5 list .*\n(?:\|.*\n)*", table(first, second), old)
+    """Put the table in place of the one that the page has for the same two sets."""
+    new = table(first, second)
+    header = re.escape(new.splitlines()[0])
+    text, n_found = re.subn(rf"{header}\n(?:\|.*\n)*", new, Path(page).read_text())
     if n_found != 1:
-        raise SystemExit(f"{page} must have one table of this script, got {n_found}")
-    Path(page).write_text(new)
+        raise SystemExit(f"{page} must have one table that begins with {new.splitlines()[0]!r}, got {n_found}")
+    Path(page).write_text(text)
 
 
 if __name__ == "__main__":

@@ -119,13 +119,18 @@ def change_scalar(data: bytes, rng: random.Random) -> bytes:
 def change_array(array: NDArray[Any], rng: random.Random) -> NDArray[Any]:
     """Change values, the order or the shape of an array; its dtype stays."""
     flat = array.reshape(-1).copy()
-    kind = rng.choice(("set", "set", "set", "copy", "swap", "add", "drop", "repeat", "cut", "grow", "roll", "shape"))
+    kinds = ("set", "set", "set", "fill", "copy", "swap", "add", "drop", "repeat", "cut", "grow", "roll", "shape")
+    kind = rng.choice(kinds)
     if flat.size == 0:
         return np.zeros(rng.choice((0, 1, 2)) if array.ndim == 1 else array.shape, array.dtype)
     at, other = rng.randrange(flat.size), rng.randrange(flat.size)
     if kind == "set":
         for _ in range(rng.choice((1, 1, 4))):
             flat[rng.randrange(flat.size)] = interesting(array, rng)
+    elif kind == "fill":  # both signs of one large number: sums of products overflow in both directions
+        value = interesting(array, rng)
+        flat[:] = value
+        flat[::3] = -value if array.dtype.kind == "f" else value
     elif kind == "copy":
         flat[at] = flat[other]
     elif kind == "swap":

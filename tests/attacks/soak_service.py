@@ -1,6 +1,9 @@
 """Run `longtail serve` for minutes under honest load, abuse, reloads and killed workers; print one JSON line.
 
-    python -m tests.attacks.soak_service --minutes 30 --clients 64 --workers 2
+    python -m tests.attacks.soak_service --minutes 30 --limit-seconds 10 --kill-seconds 0     # the long soak
+    python -m tests.attacks.soak_service --minutes 20 --limit-seconds 10 --kill-seconds 10    # a hundred kills
+
+The row for docs/reliability.md goes to standard error.
 
 Honest clients must see correct answers or documented errors only: 503 when the service is busy, and a lost connection
 within two seconds after a worker was killed (with --kill-seconds 0 none is killed, and none may be lost). Abusive
@@ -24,6 +27,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import longtail as lt
 from tests.attacks import service_abuse
@@ -75,7 +79,7 @@ class Soak:
     def was_just_killed(self) -> bool:
         return time.monotonic() - self.killed_at < _KILL_GRACE_SECONDS
 
-    async def run(self) -> dict[str, object]:
+    async def run(self) -> dict[str, Any]:
         abusers = [abuse for abuse in service_abuse.ABUSES for _ in range(self.options.abusers)]
         tasks = [
             *(self._honest(random.Random(seed)) for seed in range(self.options.clients)),
@@ -196,7 +200,7 @@ class Soak:
             self.unexpected["stopped too late"] += 1
         return seconds
 
-    def report(self, stop_seconds: float) -> dict[str, object]:
+    def report(self, stop_seconds: float) -> dict[str, Any]:
         log = collections.Counter(re.sub(r"\d+", "N", line.strip()) for line in self.service.lines[1:])
         n_answers = sum(n for kind, n in self.answers.items() if re.search(r" \d{3}$", kind))
         return {
@@ -213,6 +217,25 @@ class Soak:
             "log": dict(log.most_common(20)),
             "memory": self.memory,
         }
+
+
+def table_row(report: dict[str, Any], limit_seconds: float) -> str:
+    """Return the line of the run for the table in docs/reliability.md."""
+    answers, n_killed = report["answers"], report["done"].get("killed workers", 0)
+    n_answers = sum(n for kind, n in answers.items() if re.search(r" \d{3}$", kind))
+    n_lost = sum(n for kind, n in answers.items() if kind.endswith("after a kill"))
+    memory = [found["survivor_mb"] for found in report["memory"]] or [0.0]
+    cells = [
+        f"{n_killed} workers killed" if n_killed else "no worker killed",
+        f"{report['minutes']:g}",
+        f"{limit_seconds:g} s",
+        f"{n_answers:,}",
+        ", ".join(f"{n:,} {kind}" for kind, n in report["unexpected"].items()) or "0",
+        f"{n_lost}" if n_killed else "",
+        f"{report['stop_seconds']:.1f}",
+        ", ".join(f"{memory[at]:.0f}" for at in (0, len(memory) // 2, -1)) + " MB",
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 def _memory_mb(process_id: int, field: str) -> float:
@@ -241,6 +264,7 @@ def main() -> int:
             soak.service.client.close()
             soak.service.kill()
     print(json.dumps(report))
+    print(table_row(report, options.limit_seconds), file=sys.stderr)
     return 1 if report["unexpected"] else 0
 
 
