@@ -22,7 +22,7 @@ from longtail._ranges import Between, OneOf
 from longtail._rules import Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
-from longtail.execution import Executor, Run, Shard, StepPlan
+from longtail.execution import Executor, Run, Shard, StepPlan, ThreadExecutor
 from longtail.label_tree import growing, shapes, training
 from longtail.label_tree.estimate import probe
 from longtail.label_tree.paths import path_contributions
@@ -354,7 +354,11 @@ class LabelTree(XMCClassifier):
             vectors = shapes.checked_vectors("LabelTree", given_vectors, counts)
         else:
             vectors = self._mean_vectors(X, Y, columns, run, row_weights)
-        plan = shapes.shape_plan("LabelTree", vectors, self._shape_params(vectors.shape[1]), int(self.n_trees))
+        n_trees = int(self.n_trees)
+        # Workers of a cluster have one core each; here a tree may use those that other trees leave.
+        n_threads = max(1, run.n_jobs // n_trees) if isinstance(run.executor, ThreadExecutor) else 1
+        params = self._shape_params(vectors.shape[1])
+        plan = shapes.shape_plan("LabelTree", vectors, params, n_trees, n_threads)
         return shapes.join_shapes(run.map(plan, within="shapes"))
 
     def _mean_vectors(

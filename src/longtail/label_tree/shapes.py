@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import partial, update_wrapper
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from longtail import _core
 from longtail._matrices import canonical_csr, with_unit_rows
 from longtail.execution import Arrays, Params, Plan, Shard
+from longtail.execution.plan import TaskFunction
 
 # Streams of different trees: far enough apart that trees of neighbouring seeds differ.
 _SEED_STEP = 0x9E3779B1
@@ -34,13 +36,17 @@ def wide_beam(n_leaves: int) -> int:
     return min(max(n_leaves // 4, 10), 100)
 
 
-def shape_plan(owner: str, vectors: sp.csr_array, params: Params, n_trees: int) -> Plan:
-    """Plan one task per tree."""
+def shape_plan(owner: str, vectors: sp.csr_array, params: Params, n_trees: int, n_threads: int) -> Plan:
+    """Plan one task per tree; each may use some threads."""
     arrays = {"indptr": vectors.indptr, "indices": vectors.indices, "values": vectors.data}
-    return Plan(owner=owner, unit="trees", task=grow_one_shape, arrays=arrays, params=params, n_tasks=n_trees)
+    # A checkpoint knows the task by the function's name: the number of threads changes no result.
+    task = cast(TaskFunction, update_wrapper(partial(grow_one_shape, n_threads=n_threads), grow_one_shape))
+    return Plan(owner=owner, unit="trees", task=task, arrays=arrays, params=params, n_tasks=n_trees)
 
 
-def grow_one_shape(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
+def grow_one_shape(
+    arrays: Arrays, params: Params, task_id: int, control: _core.Control, *, n_threads: int = 1
+) -> Shard:
     """Cluster the labels into tree number `task_id`."""
     label_ids = np.flatnonzero(np.diff(arrays["indptr"])).astype(np.int32)
     child_indptr, child_ids = _core.grow_label_tree(
@@ -51,7 +57,7 @@ def grow_one_shape(arrays: Arrays, params: Params, task_id: int, control: _core.
         int(params["max_leaf_size"] or 0),
         int(params["max_depth"] or 0),
         (int(params["seed"] or 0) + task_id * _SEED_STEP) % 2**63,
-        1,
+        n_threads,
         control,
     )
     return {"child_indptr": child_indptr, "child_ids": child_ids}
