@@ -34,6 +34,7 @@ struct Logistic {
         Lanes low = -z - square * (cost - alpha);
         Lanes high = -z + square * alpha;
         Lanes u = 0.5F * (low + high);
+        Lanes previous = Lanes{} + 1e30F;
         for (int step = 0; step < kNewtonSteps; ++step) {
             const Lanes share = logistic(u);
             const Lanes value = u + square * (cost * share - alpha) + z;
@@ -42,7 +43,10 @@ struct Logistic {
             low = select(value < 0.0F, u, low);
             high = select(value > 0.0F, u, high);
             const Lanes next = u - value / slope;
-            u = select((next >= low) & (next <= high), next, 0.5F * (low + high));
+            // Steps may go to and fro across the bend of σ within the bracket: halve it where they gain little.
+            const auto is_good = (next >= low) & (next <= high) & (abs_lanes(value) <= 0.5F * previous);
+            u = select(is_good, next, 0.5F * (low + high));
+            previous = abs_lanes(value);
         }
         const Lanes found = cost * logistic(u);
         violation = square * (found - alpha);  // how far the step moves the margin
