@@ -22,6 +22,8 @@ class FakeTagger:
         self.name = name
         self.label_names_ = sorted(WORDS)
         self.blocked: frozenset[str] = frozenset()
+        self.vocabulary_ = None
+        self.can_tag_unseen = False
         self.example_texts_ = ["a small web server", "a mail client with <b>bold</b> ideas", "🎵 music player"]
 
     def tag(self, texts, top_k=5, *, threshold=None, include=None, exclude=None, utility=None, max_loss=None):
@@ -61,7 +63,7 @@ class FakeTagger:
         rest = sum(word.contribution for word in words[max_words:]) if max_words else 0.0
         return SimpleNamespace(label=label, score=score, bias=-1.0, exact=True, words=words[:max_words], rest=rest)
 
-    def search_labels(self, query, limit=20):
+    def search_labels(self, query, limit=20, *, unseen=False):
         return [label for label in self.label_names_ if query.lower() in label.lower()][:limit]
 
     def count_texts(self, names):

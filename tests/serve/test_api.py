@@ -50,7 +50,12 @@ def test_explain_gives_words_with_their_places(client):
 
 
 def test_labels_are_found_by_a_part_of_their_name(client):
-    assert client.get("/api/labels", params={"query": "SERV"}).json() == {"labels": ["network::server"], "counts": [3]}
+    assert client.get("/api/labels", params={"query": "SERV"}).json() == {
+        "labels": ["network::server"],
+        "counts": [3],
+        "names": None,
+        "exact": None,
+    }
     assert len(client.get("/api/labels", params={"limit": 2}).json()["labels"]) == 2
 
 

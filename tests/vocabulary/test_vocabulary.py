@@ -181,7 +181,7 @@ def test_the_commands_show_names(tmp_path: Path) -> None:
     tagged = longtail("tag", tmp_path / "m", "my kitten", "--language", "fi", "--below", "cat").stdout
     assert [line.split()[-1] for line in tagged.splitlines()] == ["kissa"]
     unseen = longtail("tag", tmp_path / "m", "my sheepdog", "--unseen", "--json").stdout
-    assert "sheepdog" in {row["label"] for row in json.loads(unseen)["labels"]}
+    assert ("s", "sheepdog") in {(row["label"], row["name"]) for row in json.loads(unseen)["labels"]}
     longtail("vocabulary", tmp_path / "m", "--rename", "c", "house cat", "--language", "en", "--retire", "d")
     assert lt.load(tmp_path / "m").vocabulary_.name("c", "en") == "house cat"
     assert json.loads(longtail("vocabulary", tmp_path / "m", "--json").stdout)["n_retired"] == 2

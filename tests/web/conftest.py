@@ -1,5 +1,6 @@
 """A real browser on a real server."""
 
+import json
 import os
 import shutil
 import socket
@@ -30,6 +31,14 @@ def browser():
         browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+def check_with_axe(page) -> None:
+    """Let axe look for what keeps people from using a page."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    page.wait_for_timeout(300)  # colours fade in
+    found = axe.Axe().run(page).response["violations"]
+    assert not found, json.dumps(found, indent=1)[:3000]
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from longtail.feedback import FeedbackStore, feedback_path
 from longtail.serve.several import ModelSettings, Service
 from tests.serve.fakes import FakeTagger
 from tests.serve.models import learnt_tagger
+from tests.web.conftest import check_with_axe
 from tests.web.test_page import names, write
 
 pytestmark = pytest.mark.web
@@ -53,6 +54,7 @@ def test_labels_are_judged_added_saved_and_taken_back(open_page, model):
     page.click("#undo")
     page.wait_for_function("() => document.getElementById('saved-line').textContent.includes('taken back')")
     assert stored(model) == []
+    assert page.inner_text("#verdict-line") == "1 right, 1 wrong, 1 added"  # what was taken back can be changed
     assert page.is_disabled("#undo")
 
 
@@ -107,6 +109,59 @@ def test_a_correction_that_is_not_stored_stays_on_the_page(open_page, model):
     assert page.inner_text("#error") == "the disk is full"
     assert page.locator(".verdict.accepted[aria-pressed=true]").count() == 1
     assert page.is_enabled("#save")
+
+
+def test_a_correction_whose_answer_is_lost_is_stored_once(open_page, model):
+    page = open_page(model, feedback=True, may_complain=True)
+    n_sent = []
+
+    def lose_the_first(route):
+        n_sent.append(route.request.post_data_json["id"])
+        if len(n_sent) == 1:
+            route.fetch()
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/api/feedback", lose_the_first)
+    write(page, "a web server")
+    page.click("[aria-label='web::server is right']")
+    page.click("#save")
+    page.wait_for_selector("#error:not([hidden])")
+    page.click("#save")
+    page.wait_for_selector("#saved-line:not(:empty)")
+    assert len(n_sent) == 2
+    assert len(stored(model)) == 1
+    page.click("[aria-label='web::server is right']")
+    page.click("#save")
+    page.wait_for_function("() => document.getElementById('saved-line').textContent.includes('2 corrections')")
+    assert len(stored(model)) == 2  # said again on purpose
+
+
+def test_a_new_version_of_the_model_leaves_the_texts_to_work_through(open_page, model, tmp_path):
+    queue = tmp_path / "new.txt"
+    queue.write_text("a new web server\na new mail reader\na music player\n", encoding="utf-8")
+    page = open_page(model, feedback=True, queue=queue)
+    page.wait_for_selector("#work-list button >> nth=2")
+    lines = "a mail reader\na web server\n"
+    page.set_input_files("#file", {"name": "a.txt", "mimeType": "text/plain", "buffer": lines.encode()})
+    page.click("#upload-work:enabled")
+    page.click("#work-next")
+    page.wait_for_selector(".label")
+    version = page.inner_text("#card-body dd:last-child") if page.is_visible("#card-body") else None
+    assert version is None
+    tagger = lt.load(model)
+    tagger.rename_labels({"sound::player": "sound::other"})
+    lt.save(tagger, model, overwrite=True)
+    for _ in range(100):
+        if "sound::other" in page.evaluate("fetch('api/labels?query=sound').then((answer) => answer.text())"):
+            break
+        page.wait_for_timeout(100)
+    with page.expect_response("**/api/examples"):
+        page.fill("#text", "a web server again")
+    page.wait_for_timeout(200)
+    assert page.locator("#work-list button").all_inner_texts() == ["a mail reader", "a web server"]
+    assert page.inner_text("#work-list [aria-current]") == "a web server"
 
 
 @pytest.mark.parametrize(
@@ -165,8 +220,8 @@ def test_labels_are_browsed_by_group_with_counts_and_examples(open_page):
     page.fill("#text", "web server")
     page.click("#browse-open")
     page.fill("#browse-query", "web")
-    page.wait_for_function("() => document.querySelectorAll('.browse-labels > li').length === 1")
-    assert page.inner_text(".browse-labels > li").split("\n") == ["web::browser", "3 texts"]
+    page.wait_for_function("() => document.querySelectorAll('.browse-label').length === 1")
+    assert page.inner_text(".browse-label").split("\n") == ["web::browser", "3 texts"]
     assert page.inner_text("#browse summary") == "web (1)"
     page.click(".browse-labels button")
     page.wait_for_selector(".browse-example")
@@ -229,26 +284,46 @@ def test_several_models_are_chosen_and_compared(open_page):
     assert "two" in page.inner_text("#card-body")
 
 
+def test_models_with_different_keys_are_compared(open_page):
+    models = {
+        "one": ModelSettings(source=FakeTagger(calibrated=True)),
+        "two": ModelSettings(source=FakeTagger(), api_key="sesame"),
+    }
+    page = open_page(Service(models), may_complain=True)
+    write(page)
+    page.wait_for_selector("#models:not([hidden])")
+    page.select_option("#compare", "two")
+    page.fill("#compared-key", "sesame")
+    page.click("#compared-key-form button")
+    page.wait_for_selector("#compared-labels .label-score")
+    assert page.is_hidden("#compared-key-form")
+    boxes = [page.locator(place).bounding_box() for place in ("#labels", "#compared")]
+    assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_no_violation(open_page, model, tmp_path, scheme, width):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
     queue = tmp_path / "new.txt"
     queue.write_text("a new web server\na new mail reader\n", encoding="utf-8")
     context = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
-    page = open_page(model, feedback=True, queue=queue, context=context)
+    settings = {name: ModelSettings(source=model, feedback=True, queue=queue) for name in ("one", "two")}
+    page = open_page(Service(settings), context=context)
     write(page, "a tiny web server")
     page.click("[aria-label='web::server is right']")
     page.click("[aria-label='mail::client is wrong']")
     page.focus(".label >> nth=0")
     page.wait_for_selector(".words")
-    page.wait_for_timeout(300)  # colours fade in
-    for opened in (None, "#card-open", "#browse-open"):
-        if opened:
-            page.click(opened)
-            page.wait_for_timeout(300)
-        found = axe.Axe().run(page).response["violations"]
-        assert not found, json.dumps(found, indent=1)[:3000]
-        if opened:
-            page.keyboard.press("Escape")
+    check_with_axe(page)
+    for opened in ("#card-open", "#browse-open"):
+        page.click(opened)
+        check_with_axe(page)
+        page.keyboard.press("Escape")
+    page.select_option("#compare", "two")
+    page.wait_for_selector("#compared-labels li")
+    page.set_input_files("#file", {"name": "a.txt", "mimeType": "text/plain", "buffer": b"web server\nmail\n"})
+    page.wait_for_selector("#download-jsonl:enabled")
+    page.fill("#add-query", "web")
+    page.wait_for_selector("#add-found li")
+    check_with_axe(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

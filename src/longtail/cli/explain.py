@@ -26,11 +26,20 @@ _STRENGTHS: tuple[tuple[float, dict[str, bool]], ...] = (
 @click.command()
 @options.model_argument
 @click.argument("text")
-@click.option("--label", help="The label to explain; default: the best one.")
+@click.option("--label", help="The label to explain, or a name of it; default: the best one.")
+@options.language_option
 @options.n_jobs_option
 @options.verify_option
 @options.json_option
-def explain(model: Path, text: str, label: str | None, n_jobs: int | None, verify: bool, as_json: bool) -> None:
+def explain(
+    model: Path,
+    text: str,
+    label: str | None,
+    language: str | None,
+    n_jobs: int | None,
+    verify: bool,
+    as_json: bool,
+) -> None:
     """Show which words of TEXT speak for a label and which against it.
 
     On a terminal words for it are green, words against it red, those that matter most underlined.
@@ -40,25 +49,29 @@ def explain(model: Path, text: str, label: str | None, n_jobs: int | None, verif
       longtail explain tags.model "a small web server for static files" --label web::server
     """
     tagger = options.load_tagger(model, n_jobs, verify=verify)
+    name_of = options.namer(model, tagger, language)
+    if label is not None and label not in tagger.label_names_ and tagger.vocabulary_ is not None:
+        label = tagger.vocabulary_.find(label) or label
     if label is None:
         best = tagger.tag([text], top_k=1)[0]
         if not best:
             raise ValueError("the model has no label for this text; name one with --label")
         label = best[0].label
     found = tagger.explain(text, label)
+    named = {} if name_of is None else {"name": name_of(label)}
     if as_json:
         words = [word._asdict() for word in found.words]
-        click.echo(json.dumps(asdict(found) | {"words": words}, ensure_ascii=False))
+        click.echo(json.dumps(asdict(found) | {"words": words} | named, ensure_ascii=False))
     else:
-        click.echo(_page(text, found))
+        click.echo(_page(text, found, named.get("name", label)))
 
 
-def _page(text: str, found: Explanation) -> str:
+def _page(text: str, found: Explanation, name: str) -> str:
     how = "words and bias add up to it" if found.exact else "the words' parts are estimates"
     lines = [
         _marked(text, found),
         "",
-        f"{click.style(options.printable(found.label), bold=True)}: score {found.score:.4f} ({how})",
+        f"{click.style(options.printable(name), bold=True)}: score {found.score:.4f} ({how})",
     ]
     width = max((len(word.word) for word in found.words[:_N_LISTED]), default=4)
     for word in found.words[:_N_LISTED]:

@@ -22,11 +22,18 @@ _ACTIONS = ("list", "add", "remove", "rename", "block", "unblock")
 @options.model_argument
 @click.argument("action", type=click.Choice(_ACTIONS), default="list")
 @click.argument("names", nargs=-1)
+@options.language_option
 @options.reading_options
 @options.n_jobs_option
 @options.json_option
 def labels(
-    model: Path, action: str, names: tuple[str, ...], reading: dict[str, Any], n_jobs: int | None, as_json: bool
+    model: Path,
+    action: str,
+    names: tuple[str, ...],
+    language: str | None,
+    reading: dict[str, Any],
+    n_jobs: int | None,
+    as_json: bool,
 ) -> None:
     """List the labels of MODEL, or change them and save the model.
 
@@ -49,9 +56,11 @@ def labels(
         raise click.UsageError(f"options that say how a file is read go with add, not with {action}")
     if (action == "list") != (not names):
         raise click.UsageError("list takes no names" if names else f"{action} needs {_WANTED[action]}")
+    if language is not None and action != "list":
+        raise click.UsageError("--language goes with list")
     tagger = options.load_tagger(model, n_jobs)
     if action == "list":
-        _print_labels(tagger, as_json=as_json)
+        _print_labels(tagger, options.namer(model, tagger, language), as_json=as_json)
         return
     before = set(tagger.label_names_)
     _CHANGES[action](tagger, names, reading)
@@ -98,12 +107,14 @@ _WANTED = {
 }
 
 
-def _print_labels(tagger: Tagger, *, as_json: bool) -> None:
+def _print_labels(tagger: Tagger, name_of: Callable[[str], str] | None, *, as_json: bool) -> None:
     blocked = set(tagger.blocked)
     rows = zip(tagger.label_names_, tagger.label_counts_.tolist(), strict=True)
-    for name, n_rows in rows:
+    for label, n_rows in rows:
+        named = {} if name_of is None else {"name": name_of(label)}
         if as_json:
-            row = {"label": name, "n_rows": n_rows, "blocked": name in blocked}
+            row = {"label": label, **named, "n_rows": n_rows, "blocked": label in blocked}
             click.echo(json.dumps(row, ensure_ascii=False))
         else:
-            click.echo(f"{n_rows:9}  {options.printable(name)}{'  (blocked)' if name in blocked else ''}")
+            words = [options.printable(word) for word in dict.fromkeys([label, *named.values()])]
+            click.echo(f"{n_rows:9}  {'  '.join(words)}{'  (blocked)' if label in blocked else ''}")

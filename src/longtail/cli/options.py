@@ -32,6 +32,7 @@ verify_option = click.option(
     "--verify/--no-verify", default=True, show_default=True, help="Compare the model's checksums first: 1 s per GB."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+language_option = click.option("--language", help="Language of the names of labels, if the model has a vocabulary.")
 top_k_option = click.option("--top-k", type=click.IntRange(1, 1_000_000), default=5, show_default=True)
 
 
@@ -301,6 +302,16 @@ def blocks_of(texts: tuple[str, ...]) -> Iterator[list[str]]:
     n_texts = 1 if sys.stdin.isatty() else _BLOCK_TEXTS
     while block := list(islice(lines, n_texts)):
         yield block
+
+
+def namer(path: Path, model: Model, language: str | None) -> Callable[[str], str] | None:
+    """Return what gives labels their names in the vocabulary of a model; None if it has none."""
+    vocabulary = getattr(model, "vocabulary_", None)
+    if vocabulary is None:
+        if language is not None:
+            raise ValueError(f"{path} has no vocabulary: run longtail vocabulary {path} FILE first")
+        return None
+    return functools.partial(vocabulary.name, language=language)
 
 
 def printable(text: str, keep: str = "") -> str:

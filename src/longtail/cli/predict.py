@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 )
 @options.threshold_option
 @options.utility_options
+@options.language_option
 @options.reading_options
 @options.on_option
 @options.n_jobs_option
@@ -49,6 +50,7 @@ def predict(
     n_trees: int | None,
     threshold: str | float | None,
     ranking: dict[str, Any],
+    language: str | None,
     reading: dict[str, Any],
     on: str | None,
     n_jobs: int | None,
@@ -59,9 +61,9 @@ def predict(
     """Rank the labels of every row of DATA, one line per row.
 
     Lines are 'label:score label:score …', best first, with names separated by tabs; where DATA has ids, the id and a
-    tab come first. A calibrated model prints probabilities. With --json, each line is an object with labels, scores
-    and, where known, proba; utility is what the labels are sorted by where that is neither. A text without any word
-    that the model knows gets no labels.
+    tab come first. A model with a vocabulary prints the names of its labels, and a calibrated model probabilities. With
+    --json, each line is an object with labels, scores and, where known, names and proba; utility is what the labels are
+    sorted by where that is neither. A text without any word that the model knows gets no labels.
 
     The utilities macro-f1 and coverage choose the labels of 8,192 or more rows at a time together.
 
@@ -79,7 +81,8 @@ def predict(
     if threshold == "auto" and loaded.calibration_ is None:
         raise ValueError(f"{model} is not calibrated: run longtail calibrate {model} HELD_OUT_DATA first")
     chosen = {"top_k": top_k, "threshold": threshold, **ranking, **({} if n_trees is None else {"n_trees": n_trees})}
-    lines = _lines(loaded, data, reading, on, chosen, as_json=as_json)
+    name_of = options.namer(model, loaded, language)
+    lines = _lines(loaded, data, reading, on, chosen, name_of, as_json=as_json)
     if output is None:
         _write(lines, nullcontext(sys.stdout))
         return
@@ -94,7 +97,14 @@ def predict(
 
 
 def _lines(
-    model: Model, data: Path, reading: dict[str, Any], on: str | None, chosen: dict[str, Any], *, as_json: bool
+    model: Model,
+    data: Path,
+    reading: dict[str, Any],
+    on: str | None,
+    chosen: dict[str, Any],
+    name_of: Callable[[str], str] | None,
+    *,
+    as_json: bool,
 ) -> Iterator[str]:
     from longtail.batch import propose
 
@@ -108,7 +118,12 @@ def _lines(
         is_unknown = not tags and model.takes_texts and not cast("Tagger", model).known_words([found[0][number]])[0]
         n_unknown += is_unknown
         input_id = None if ids is None else ids[number]
-        yield _json_line(tags, key, input_id, is_unknown=is_unknown) if as_json else _line(tags, key, input_id)
+        names = [str(tag.label) if name_of is None else name_of(str(tag.label)) for tag in tags]
+        if as_json:
+            named = {} if name_of is None else {"names": names}
+            yield _json_line(tags, key, input_id, named, is_unknown=is_unknown)
+        else:
+            yield _line(tags, names, key, input_id)
     if n_unknown:
         click.echo(f"no labels for {counted(n_unknown, 'text')} without any word that the model knows", err=True)
 
@@ -123,9 +138,11 @@ def _order(model: Model, utility: str | None) -> str:
     return f"best first by the utility {utility}; the numbers are probabilities"
 
 
-def _json_line(tags: list[Tag], key: str, input_id: str | int | None, *, is_unknown: bool) -> str:
+def _json_line(
+    tags: list[Tag], key: str, input_id: str | int | None, named: dict[str, list[str]], *, is_unknown: bool
+) -> str:
     found: dict[str, Any] = {} if input_id is None else {"id": input_id}
-    found |= {key: [tag.label for tag in tags], "scores": [_rounded(tag.score) for tag in tags]}
+    found |= {key: [tag.label for tag in tags], **named, "scores": [_rounded(tag.score) for tag in tags]}
     for name in ("proba", "utility"):
         values = [getattr(tag, name) for tag in tags]
         if any(value is not None for value in values):
@@ -135,12 +152,11 @@ def _json_line(tags: list[Tag], key: str, input_id: str | int | None, *, is_unkn
     return json.dumps(found, ensure_ascii=False)
 
 
-def _line(tags: list[Tag], key: str, input_id: str | int | None) -> str:
+def _line(tags: list[Tag], names: list[str], key: str, input_id: str | int | None) -> str:
     separator = " " if key == "label_ids" else "\t"  # names may hold blanks
     # A tab or a new line in a name would break the line apart.
     values = [tag.score if tag.proba is None else tag.proba for tag in tags]
-    names = [options.printable(str(tag.label)) for tag in tags]
-    line = separator.join(f"{name}:{value:.6g}" for name, value in zip(names, values, strict=True))
+    line = separator.join(f"{options.printable(name)}:{value:.6g}" for name, value in zip(names, values, strict=True))
     return line if input_id is None else f"{options.printable(str(input_id))}\t{line}"
 
 

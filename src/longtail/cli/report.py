@@ -31,6 +31,7 @@ from longtail.cli import options
     help="How likely a relevant label is to be in the truth.",
 )
 @options.top_k_option
+@options.language_option
 @options.reading_options
 @options.n_jobs_option
 @options.verify_option
@@ -42,6 +43,7 @@ def report(
     title: str,
     propensity: str,
     top_k: int,
+    language: str | None,
     reading: dict[str, Any],
     n_jobs: int | None,
     verify: bool,
@@ -72,6 +74,7 @@ def report(
         labels,
         propensity=propensity,
         top_k=top_k,
+        name_of=options.namer(model, loaded, language),
         load_seconds=load_seconds,
         size_bytes=sum(path.stat().st_size for path in model.rglob("*") if path.is_file()),
     )

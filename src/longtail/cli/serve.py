@@ -15,7 +15,7 @@ from longtail.cli import options
 if TYPE_CHECKING:
     from longtail.serve import Limits, ModelSettings
 
-_CONFIG_KEYS = ("model", "api_key_file", "feedback", "queue")
+_CONFIG_KEYS = ("model", "api_key_file", "feedback", "queue", "language")
 _KEY_VARIABLE = "LONGTAIL_API_KEY"
 
 
@@ -45,6 +45,7 @@ _KEY_VARIABLE = "LONGTAIL_API_KEY"
 @click.option("--work-timeout-seconds", type=float, default=30, show_default=True, help="Slower answers: 503.")
 @click.option("--stop-timeout-seconds", type=float, default=10, show_default=True, help="Time to finish requests.")
 @click.option("--feedback", is_flag=True, help="Take corrections; they are stored in a file beside the model.")
+@options.language_option
 @click.option("--queue", type=click.Path(exists=True, path_type=Path), help="Texts to be looked at: a file or folder.")
 @options.verify_option
 def serve(
@@ -57,6 +58,7 @@ def serve(
     allowed_hosts: tuple[str, ...],
     feedback: bool,
     queue: Path | None,
+    language: str | None,
     verify: bool,
     **bounds: Any,
 ) -> None:
@@ -67,8 +69,8 @@ def serve(
     is read from --api-key-file or from $LONGTAIL_API_KEY. SIGTERM and Ctrl-C stop it after the running requests, within
     --stop-timeout-seconds; SIGHUP loads the models again, and so does a new model in the place of an old one.
 
-    A --config file has one table per model: [NAME] with model, and optionally api_key_file, feedback = true, queue
-    and any limit below, spelled with underscores.
+    A --config file has one table per model: [NAME] with model, and optionally api_key_file, feedback = true, queue,
+    language and any limit below, spelled with underscores.
 
     \b
     Examples:
@@ -83,11 +85,13 @@ def serve(
 
     limits = service.Limits(**bounds)
     settings = {
-        name: service.ModelSettings(source=path, limits=limits, api_key=api_key, feedback=feedback, queue=queue)
+        name: service.ModelSettings(
+            source=path, limits=limits, api_key=api_key, feedback=feedback, queue=queue, language=language
+        )
         for name, path in service.find_models(models).items()
     }
     if config is not None:
-        settings |= _read_config(config, limits, api_key, feedback=feedback)
+        settings |= _read_config(config, limits, api_key, feedback=feedback, language=language)
     if not settings:
         raise click.UsageError("Missing argument 'MODEL...'.")
     if not service.is_loopback(host) and any(model.api_key is None for model in settings.values()):
@@ -108,7 +112,7 @@ def serve(
 
 
 def _read_config(
-    path: Path, limits: Limits, api_key: str | None, *, feedback: bool = False
+    path: Path, limits: Limits, api_key: str | None, *, feedback: bool = False, language: str | None = None
 ) -> dict[str, ModelSettings]:
     """Read one table per model; paths are relative to the file."""
     from longtail.serve import ModelSettings
@@ -132,6 +136,7 @@ def _read_config(
             api_key=api_key if key_file is None else _api_key(path.parent / key_file),
             feedback=_flag(path, name, table.get("feedback", feedback)),
             queue=path.parent / table["queue"] if "queue" in table else None,
+            language=_text(path, name, "language", table.get("language", language)),
         )
     return settings
 
@@ -139,6 +144,12 @@ def _read_config(
 def _flag(path: Path, name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{path}: [{name}] feedback must be true or false, got {value!r}")
+    return value
+
+
+def _text(path: Path, name: str, key: str, value: object) -> str | None:
+    if not isinstance(value, str | None):
+        raise ValueError(f"{path}: [{name}] {key} must be a text, got {value!r}")
     return value
 
 

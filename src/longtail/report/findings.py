@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +77,7 @@ def examine(
     propensity: str = "default",
     top_k: int = 5,
     max_k: int = 10,
+    name_of: Callable[[str], str] | None = None,
     load_seconds: float | None = None,
     size_bytes: int | None = None,
 ) -> Findings:
@@ -93,6 +94,8 @@ def examine(
         What counts as predicted in all findings about single labels.
     max_k : int, default 10
         Curves go from 1 to this.
+    name_of : callable(label), optional
+        What to call a label, for a model with a vocabulary.
     load_seconds, size_bytes : optional
         What the caller knows of the saved model; shown as it is.
 
@@ -102,7 +105,7 @@ def examine(
     """
     encoded, n_unknown = model.encode(labels)
     Y = _labels(encoded)
-    names = model.label_names_ or None
+    names = [name_of(label) for label in model.label_names_] if name_of else model.label_names_ or None
     if Y.shape[0] == 0:
         raise ValueError("report: the data has no rows; there is nothing to measure")
     card = model.card()

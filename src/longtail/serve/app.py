@@ -31,12 +31,14 @@ from longtail.serve.page_files import PAGE_FILES, PageFile
 from longtail.serve.queue import Queue, add_queue
 from longtail.serve.schemas import ErrorResponse
 from longtail.serve.v2 import add_v2
+from longtail.tagging.vocabulary_tags import tag_with_vocabulary
 
 if TYPE_CHECKING:
     from longtail.tagging import Tag, Tagger
 
 _logger = logging.getLogger("longtail.serve")
 _WATCH_SECONDS = 0.25
+_MAX_TREE_ROWS = 1000
 _ERROR_STATUSES = (400, 401, 403, 404, 405, 408, 413, 422, 431, 500, 503)
 
 
@@ -51,6 +53,7 @@ def create_app(
     verify: bool = True,
     feedback: bool = False,
     queue: str | PathLike[str] | None = None,
+    language: str | None = None,
 ) -> FastAPI:
     """Create the ASGI application that serves a model, for any ASGI server; `longtail serve` runs it with uvicorn.
 
@@ -74,6 +77,8 @@ def create_app(
         Take corrections at POST /api/feedback and store them in a file beside the model; needs a model with a path.
     queue : path, optional
         Texts without labels (a file or a folder) that GET /api/queue offers, the most useful ones first.
+    language : str, optional
+        Language of the names of labels, for a model with a vocabulary, unless a request asks for another one.
 
     Returns
     -------
@@ -84,7 +89,7 @@ def create_app(
     limits = limits or Limits()
     board = board or Board()
     hosts = None if allowed_hosts is None else list(allowed_hosts)
-    served = ServedModel(Path(model) if isinstance(model, str | PathLike) else model, verify=verify)
+    served = ServedModel(Path(model) if isinstance(model, str | PathLike) else model, verify=verify, language=language)
     store = _open_store(served) if feedback else None
     app = FastAPI(
         title="longtail",
@@ -178,7 +183,7 @@ def _add_tagging(app: FastAPI, served: ServedModel, limits: Limits, board: Board
     def tag(body: schemas.TagRequest) -> Response:
         """Propose labels for one text."""
         snapshot = served.current
-        tags = snapshot.tagger.tag([body.text], **body.filters())[0]
+        tags = tag_with_vocabulary(snapshot.tagger, [body.text], **body.filters())[0]
         board.add_texts(1)
         n_known = int(snapshot.tagger.known_words([body.text])[0])
         return _json(snapshot, schemas.TagResponse(labels=_scored(snapshot, tags, body.language), known_words=n_known))
@@ -186,7 +191,7 @@ def _add_tagging(app: FastAPI, served: ServedModel, limits: Limits, board: Board
     def tag_batch(body: schemas.TagBatchRequest) -> Response:
         """Propose labels for several texts."""
         snapshot = served.current
-        rows = snapshot.tagger.tag(body.texts, **body.filters()) if body.texts else []
+        rows = tag_with_vocabulary(snapshot.tagger, body.texts, **body.filters()) if body.texts else []
         board.add_texts(len(body.texts))
         n_known = [int(n) for n in snapshot.tagger.known_words(body.texts)] if body.texts else []
         return _json(
@@ -206,7 +211,13 @@ def _add_tagging(app: FastAPI, served: ServedModel, limits: Limits, board: Board
         return _json(
             snapshot,
             schemas.ExplainResponse(
-                label=found.label, score=found.score, bias=found.bias, exact=found.exact, words=words, rest=found.rest
+                label=found.label,
+                name=snapshot.name_of(found.label, body.language),
+                score=found.score,
+                bias=found.bias,
+                exact=found.exact,
+                words=words,
+                rest=found.rest,
             ),
         )
 
@@ -235,6 +246,13 @@ def _scored(snapshot: Snapshot, tags: Iterable[Tag], language: str | None) -> li
     ]
 
 
+def _exact(tagger: Tagger, query: str) -> str | None:
+    """Return the label that a query names as a whole."""
+    if query in tagger.label_names_:
+        return query
+    return None if tagger.vocabulary_ is None else tagger.vocabulary_.find(query)
+
+
 def _open_store(served: ServedModel) -> FeedbackStore:
     if served.path is None:
         raise ValueError("create_app: feedback needs a model with a path; save the model and pass its path")
@@ -246,11 +264,40 @@ def _add_model(app: FastAPI, served: ServedModel, *, has_feedback: bool, has_que
     def labels(
         query: Annotated[str, Query(max_length=schemas.MAX_LABEL_CHARS)] = "",
         limit: Annotated[int, Query(ge=1, le=schemas.MAX_SEARCH_LABELS)] = 20,
+        unseen: bool = False,
+        language: Annotated[str | None, Query(max_length=100)] = None,
     ) -> schemas.LabelsResponse:
-        """Search the labels of the model by a part of their names."""
-        tagger = served.current.tagger
-        found = tagger.search_labels(query, limit=limit)
-        return schemas.LabelsResponse(labels=found, counts=tagger.count_texts(found))
+        """Search the labels of the model, with `unseen` all of its vocabulary, by a part of any of their names."""
+        snapshot = served.current
+        tagger = snapshot.tagger
+        found = tagger.search_labels(query, limit=limit, unseen=unseen)
+        names = [snapshot.name_of(label, language) for label in found]
+        return schemas.LabelsResponse(
+            labels=found,
+            counts=tagger.count_texts(found),
+            names=None if tagger.vocabulary_ is None else [name for name in names if name is not None],
+            exact=_exact(tagger, query.strip()),
+        )
+
+    @app.get("/api/tree")
+    def tree(
+        below: Annotated[str | None, Query(max_length=schemas.MAX_LABEL_CHARS)] = None,
+        language: Annotated[str | None, Query(max_length=100)] = None,
+    ) -> schemas.TreeResponse:
+        """List the labels right below one of the vocabulary, or those without a parent."""
+        snapshot = served.current
+        vocabulary = snapshot.tagger.vocabulary_
+        if vocabulary is None:
+            return schemas.TreeResponse(rows=[], n_rows=0)
+        found = vocabulary.roots() if below is None else vocabulary.children(below)
+        found = [label for label in found if not vocabulary[label].retired]
+        by_name = sorted((vocabulary.name(label, language or snapshot.language), label) for label in found)
+        counts = snapshot.tagger.count_texts(label for _, label in by_name[:_MAX_TREE_ROWS])
+        rows = [
+            schemas.TreeEntry(label=label, name=name, count=count, n_below=len(vocabulary.below(label)) - 1)
+            for (name, label), count in zip(by_name, counts, strict=False)
+        ]
+        return schemas.TreeResponse(rows=rows, n_rows=len(found))
 
     @app.get("/api/examples")
     def examples() -> schemas.ExamplesResponse:
@@ -261,11 +308,15 @@ def _add_model(app: FastAPI, served: ServedModel, *, has_feedback: bool, has_que
     def model() -> schemas.ModelResponse:
         """Describe the model."""
         snapshot = served.current
+        vocabulary = snapshot.tagger.vocabulary_
         return schemas.ModelResponse(
             version=snapshot.version,
             card=snapshot.card,
             feedback=has_feedback,
             queue=has_queue,
+            languages=None if vocabulary is None else vocabulary.languages,
+            language=snapshot.language,
+            unseen=vocabulary is not None and snapshot.tagger.can_tag_unseen,
             models=app.state.models,
         )
 

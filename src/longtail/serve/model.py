@@ -29,11 +29,12 @@ class Snapshot:
     version: str
     card: dict[str, Any]
     examples: Sequence[str]
+    language: str | None = None
 
     def name_of(self, label: str, language: str | None) -> str | None:
         """Return the name of a label in the vocabulary; None if the model has no vocabulary."""
-        vocabulary = getattr(self.tagger, "vocabulary_", None)
-        return None if vocabulary is None else str(vocabulary.name(label, language))
+        vocabulary = self.tagger.vocabulary_
+        return None if vocabulary is None else vocabulary.name(label, language or self.language)
 
 
 class ServedModel:
@@ -43,13 +44,14 @@ class ServedModel:
     same files share them.
     """
 
-    def __init__(self, source: Path | Tagger, *, verify: bool = True) -> None:
+    def __init__(self, source: Path | Tagger, *, verify: bool = True, language: str | None = None) -> None:
         self._verify = verify
+        self._language = language
         self.path = source if isinstance(source, Path) else None
         self.last_error: str | None = None
         self._lock = threading.Lock()
         self._tried = self._signature()
-        self.current = _snapshot(source, verify=verify)
+        self.current = _snapshot(source, language, verify=verify)
 
     def changed_on_disk(self) -> bool:
         """Return whether the model's directory was replaced since the last attempt to load it."""
@@ -63,7 +65,7 @@ class ServedModel:
         with self._lock:
             self._tried = self._signature()
             try:
-                self.current = _snapshot(self.path, verify=self._verify)
+                self.current = _snapshot(self.path, self._language, verify=self._verify)
             except Exception as error:
                 self.last_error = " ".join(str(error).split()) or type(error).__name__
                 _logger.error("reload of %s failed, keeping the old model: %s", self.path, self.last_error)
@@ -87,12 +89,12 @@ class ServedModel:
         return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
-def _snapshot(source: Path | Tagger, *, verify: bool) -> Snapshot:
+def _snapshot(source: Path | Tagger, language: str | None, *, verify: bool) -> Snapshot:
     tagger, version = _load(source, verify=verify) if isinstance(source, Path) else (source, "in memory")
     tagger.tag([_WARM_UP_TEXT], top_k=1, exclude=[])
     tagger.search_labels("", limit=1)
     examples = [text[:_EXAMPLE_CHARS] for text in tagger.example_texts_[:_N_EXAMPLES]]
-    return Snapshot(tagger, version, tagger.card(), examples)
+    return Snapshot(tagger, version, tagger.card(), examples, language)
 
 
 def _load(path: Path, *, verify: bool) -> tuple[Tagger, str]:

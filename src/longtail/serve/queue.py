@@ -53,7 +53,7 @@ class Queue:
         self._lock = threading.Lock()
         self._ranked: dict[tuple[str, By], list[tuple[float, str]]] = {}
 
-    def next(self, limit: int, by: By, skip: int = 0) -> QueueResponse:
+    def next(self, limit: int, by: By, skip: int = 0, language: str | None = None) -> QueueResponse:
         """Return the most useful texts."""
         snapshot = self._served.current
         with self._lock:  # ranked once, however many ask
@@ -61,7 +61,8 @@ class Queue:
             if ranked is None:
                 values = review_values(snapshot.tagger, list(self._texts.values()), by=by).tolist()
                 ranked = sorted(zip(values, self._texts, strict=True), reverse=True)
-                self._ranked = {(snapshot.version, by): ranked}
+                kept = {key: found for key, found in self._ranked.items() if key[0] == snapshot.version}
+                self._ranked = kept | {(snapshot.version, by): ranked}
         done = self._store.text_keys() if self._store is not None else set()
         left = [(value, key) for value, key in ranked if key not in done]
         chosen = left[skip : skip + limit]
@@ -73,7 +74,7 @@ class Queue:
                 value=value,
                 labels=[
                     ScoredLabel(
-                        label=tag.label, score=tag.score, proba=tag.proba, name=snapshot.name_of(tag.label, None)
+                        label=tag.label, score=tag.score, proba=tag.proba, name=snapshot.name_of(tag.label, language)
                     )
                     for tag in found
                 ],
@@ -91,6 +92,7 @@ def add_queue(app: FastAPI, queue: Queue) -> None:
         limit: Annotated[int, Query(ge=1, le=100)] = 10,
         skip: Annotated[int, Query(ge=0, le=_MAX_TEXTS)] = 0,
         by: By = "uncertain",
+        language: Annotated[str | None, Query(max_length=100)] = None,
     ) -> QueueResponse:
         """Return the texts whose labels are least certain ("uncertain") or worth most for rare labels ("rare")."""
-        return queue.next(limit, by, skip)
+        return queue.next(limit, by, skip, language)

@@ -11,13 +11,14 @@ MAX_FILTER_LABELS = 1_000
 MAX_SEARCH_LABELS = 100
 
 LabelName = Annotated[str, Field(max_length=MAX_LABEL_CHARS)]
+Language = Annotated[str, Field(max_length=100)] | None
 LabelNames = Annotated[list[LabelName], Field(max_length=MAX_FILTER_LABELS)]
 # As longtail.decisions.parse_utility reads them; the power is checked there.
 UTILITY = r"^(score|balanced|precision|psp|macro-f1|coverage|macro-f1-by-row|power:[0-9]{1,2}(\.[0-9]{1,6})?)$"
 Threshold = Annotated[float, Field(allow_inf_nan=False)] | Literal["auto"]
 
 
-_ARGUMENTS = ("top_k", "threshold", "include", "exclude", "utility", "max_loss")
+_ARGUMENTS = ("top_k", "threshold", "include", "exclude", "below", "unseen", "parents", "utility", "max_loss")
 
 
 class Request(BaseModel):
@@ -35,9 +36,12 @@ class _Choice(Request):
     )
     include: LabelNames | None = Field(None, description="Rank only these labels.")
     exclude: LabelNames | None = Field(None, description="Leave these labels out.")
-    language: Annotated[str, Field(max_length=100)] | None = Field(
-        None, description="Language of the names of labels, for a model with a vocabulary."
+    below: LabelName | None = Field(
+        None, description="Only this label of the vocabulary (its id or a name) and those below it."
     )
+    unseen: bool = Field(False, description="Also labels of the vocabulary without training texts, by their names.")
+    parents: bool = Field(False, description="Also parents in the vocabulary whose children share the probability.")
+    language: Language = Field(None, description="Language of the names of labels, for a model with a vocabulary.")
     utility: Annotated[str, Field(pattern=UTILITY)] | None = Field(
         None,
         description='What the ranking is to be good for: "precision" puts the most probable labels first, "psp" '
@@ -51,7 +55,7 @@ class _Choice(Request):
     )
 
     def filters(self) -> dict[str, Any]:
-        """The arguments of Tagger.tag besides the texts."""
+        """The arguments of tag_with_vocabulary besides the texts."""
         return {name: getattr(self, name) for name in _ARGUMENTS}
 
 
@@ -72,6 +76,7 @@ class ExplainRequest(Request):
 
     text: str
     label: LabelName
+    language: Language = Field(None, description="Language of the name of the label.")
 
 
 class ScoredLabel(BaseModel):
@@ -109,6 +114,7 @@ class ExplainResponse(BaseModel):
     """Why a label got its score; bias, contributions and rest add up to it."""
 
     label: str
+    name: str | None = Field(description="Name in the vocabulary; null when the model has none.")
     score: float
     bias: float
     exact: bool = Field(description="Whether contributions are the terms of the score itself, not estimates.")
@@ -121,6 +127,24 @@ class LabelsResponse(BaseModel):
 
     labels: list[str]
     counts: list[int] = Field(description="Training texts of each label.")
+    names: list[str] | None = Field(description="Their names in the vocabulary; null when the model has none.")
+    exact: str | None = Field(description="The label that has the whole query as its id or as one of its names.")
+
+
+class TreeEntry(BaseModel):
+    """One label of the vocabulary."""
+
+    label: str
+    name: str
+    count: int = Field(description="Training texts of the label itself.")
+    n_below: int = Field(description="Labels below it, at any depth.")
+
+
+class TreeResponse(BaseModel):
+    """Labels right below one of the vocabulary, by name; at the top those without a parent."""
+
+    rows: list[TreeEntry]
+    n_rows: int = Field(description="How many there are; at most a thousand are listed.")
 
 
 class ExamplesResponse(BaseModel):
@@ -136,6 +160,9 @@ class ModelResponse(BaseModel):
     card: dict[str, Any]
     feedback: bool = Field(description="Whether POST /api/feedback is there.")
     queue: bool = Field(description="Whether GET /api/queue is there.")
+    languages: list[str] | None = Field(description="Languages of the vocabulary; null when the model has none.")
+    language: str | None = Field(description="Language of names unless a request asks for another one.")
+    unseen: bool = Field(description="Whether labels without training texts can be proposed.")
     models: list[str] = Field(description="All models of the service, if there are several; see GET /models.")
 
 

@@ -40,6 +40,8 @@ class ModelSettings:
         Take corrections and store them beside the model.
     queue : path, optional
         Texts without labels, to be looked at next.
+    language : str, optional
+        Language of the names of labels.
     """
 
     source: Path | Tagger
@@ -47,6 +49,7 @@ class ModelSettings:
     api_key: str | None = None
     feedback: bool = False
     queue: Path | None = None
+    language: str | None = None
 
 
 def find_models(paths: Iterable[str]) -> dict[str, Path]:
@@ -130,6 +133,7 @@ class Service:
                 verify=verify,
                 feedback=settings.feedback,
                 queue=settings.queue,
+                language=settings.language,
             )
         self._first = next(iter(self.apps.values()))
         if len(self.apps) > 1:

@@ -64,14 +64,15 @@ def today(name: str, created_at: str, changes: Iterable[Change], known: Collecti
 
     A rename counts for corrections from before it, and later for a name that stands for nothing else.
     """
-    found: str | None = name
     for change in changes:
-        is_older = created_at < change.at
-        if found in change.names and (is_older or (found not in known and change.names[found] is not None)):
-            found = change.names[found]
-            if found is None:
-                return None
-    return found
+        if name not in change.names:
+            continue
+        new, is_older = change.names[name], created_at < change.at
+        if new is None and is_older:
+            return None
+        if new is not None and (is_older or name not in known):
+            name = new
+    return name
 
 
 def replayed(base: TaggerState, current: TaggerState) -> TaggerState | None:

@@ -59,9 +59,27 @@ class TaggerState:
         return {name: label_id for label_id, name in enumerate(self.label_names)}
 
     @cached_property
+    def searched_labels(self) -> list[str]:
+        """The labels of the model, and behind them those that only the vocabulary knows and that are not retired."""
+        known = self.label_ids
+        others = (concept for concept in self.vocabulary or () if not concept.retired)
+        return [*self.label_names, *(concept.id for concept in others if concept.id not in known)]
+
+    @cached_property
     def search(self) -> LabelSearch:
-        """An index of the names, built when it is first used."""
-        return LabelSearch(self.label_names, self.estimator.label_counts_)
+        """An index of the labels and of all their names in the vocabulary, built when it is first used."""
+        labels, counts = self.searched_labels, np.asarray(self.estimator.label_counts_)
+        counts = np.append(counts, np.zeros(len(labels) - len(counts), dtype=counts.dtype))
+        spellings = [(label_id, label) for label_id, label in enumerate(labels)]
+        if self.vocabulary is not None:
+            spellings += [
+                (label_id, name)
+                for label_id, label in enumerate(labels)
+                if label in self.vocabulary
+                for name in self.vocabulary[label].all_names()
+                if name != label
+            ]
+        return LabelSearch([name for _, name in spellings], counts, np.array([i for i, _ in spellings], dtype=np.int64))
 
     @cached_property
     def unseen(self) -> NameMatcher | None:
@@ -87,7 +105,9 @@ class TaggerState:
         wanted = checked_names(what, names)
         for name in wanted:
             if name not in self.label_ids:
-                alike = ", ".join(repr(self.label_names[label_id]) for label_id in self.search.find(name, 3))
+                alike = ", ".join(
+                    repr(self.label_names[label_id]) for label_id in self.search.find(name, 3, len(self.label_names))
+                )
                 raise ValueError(
                     f"Tagger: {what}: there is no label {name!r}" + (f"; there is {alike}" if alike else "")
                 )

@@ -311,6 +311,12 @@ class Tagger(Estimator):
         state = self._state
         return None if state is None else state.vocabulary
 
+    @property
+    def can_tag_unseen(self) -> bool:
+        """Whether `tag_unseen` can be called."""
+        state = self._state
+        return state is not None and state.vocabulary is not None and state.name_weights is not None
+
     def propose(
         self, inputs: Any, top_k: int | None = 5, *, threshold: Threshold = None, **ranking: Any
     ) -> list[list[Tag]]:
@@ -563,16 +569,30 @@ class Tagger(Estimator):
         self.blocked = sorted(blocked - set(wanted))
         return self
 
-    def search_labels(self, query: str, limit: int = 20) -> list[str]:
-        """Find labels by a part of their name; those that begin with it first, frequent ones first."""
+    def search_labels(self, query: str, limit: int = 20, *, unseen: bool = False) -> list[str]:
+        """Find labels by a part of a name; those that begin with it first, frequent ones first.
+
+        Parameters
+        ----------
+        query : str
+            A part of the label itself, or of one of its names in the vocabulary, in any language.
+        limit : int, default 20
+        unseen : bool, default False
+            Also find labels that only the vocabulary knows.
+        """
         state = self._whole()
         check_value("Tagger", "limit", limit, (Int(1),))
-        return [state.label_names[label_id] for label_id in state.search.find(query, limit)]
+        labels = state.searched_labels if unseen else state.label_names
+        return [labels[label_id] for label_id in state.search.find(query, limit, len(labels))]
 
     def count_texts(self, names: Iterable[str]) -> list[int]:
-        """Count the training texts of each of these labels."""
+        """Count the training texts of each of these labels; 0 for labels that only the vocabulary knows."""
         state = self._whole()
-        return [int(state.estimator.label_counts_[label_id]) for label_id in state.ids_of("count_texts", names)]
+        wanted = list(names)
+        unseen = {name for name in wanted if state.vocabulary is not None and name in state.vocabulary}
+        state.ids_of("count_texts", [name for name in wanted if name not in unseen])
+        counts, ids = state.estimator.label_counts_, state.label_ids
+        return [int(counts[ids[name]]) if name in ids else 0 for name in wanted]
 
     def card(self) -> dict[str, Any]:
         """Describe the model: JSON values for people and pages."""

@@ -7,10 +7,11 @@ import { alignMarks, pointAt } from "./explanations.js";
 import { moveInList, rowOf, shownLabels, showLabels } from "./labels.js";
 import { linkTo, showCard, showModels, textOfLink } from "./models.js";
 import { labelSearch } from "./search.js";
-import { call, clearError, onNewVersion, ServiceError, setVersion, showError } from "./service.js";
+import { call, clearError, inLanguage, keyName, onNewVersion, ServiceError, setVersion, showError } from "./service.js";
 import { state } from "./state.js";
 import { choice, listenToControls, showText, tagNow, textChanged } from "./tagging.js";
 import { listenToUpload } from "./upload.js";
+import { listenToVocabulary, onVocabularyChoice, startVocabulary } from "./vocabulary.js";
 import { listenToWorklist, startWorklist, step } from "./worklist.js";
 
 const N_EXAMPLES = 5;
@@ -21,6 +22,7 @@ async function loadModel() {
     setVersion(answer.version);
     showCard(answer.card, answer.version);
     showModels(answer.models);
+    startVocabulary(answer);
     startCorrections(Boolean(answer.feedback));
     const examples = await call("api/examples");
     byId("examples").replaceChildren(...examples.answer.texts.slice(0, N_EXAMPLES).map(exampleButton));
@@ -46,15 +48,16 @@ async function ask(name) {
   if (text !== state.taggedText) await tagNow();
   if (!rowOf(name)) {
     try {
+      const plainly = { below: null, unseen: false, parents: false };
       const known = state.labels.find((label) => label.label === name);
       if (known) state.asked.push(known);
       else {
         const [tagged, explained] = await Promise.all([
-          call("api/tag", { body: { text, ...choice(), top_k: 1, threshold: null, include: [name] } }),
-          call("api/explain", { body: { text, label: name } }),
+          call("api/tag", { body: { text, ...choice(), ...plainly, top_k: 1, threshold: null, include: [name] } }),
+          call("api/explain", { body: { text, label: name, ...inLanguage() } }),
         ]);
         state.explanations.set(name, explained.answer);
-        state.asked.push(tagged.answer.labels[0] || { label: name, score: explained.answer.score, proba: null });
+        state.asked.push(tagged.answer.labels[0] || { ...explained.answer, proba: null });
       }
       showLabels();
       clearError();
@@ -141,13 +144,15 @@ function start() {
   listenToUpload();
   listenToWorklist(showText);
   listenToBrowser(ask);
+  listenToVocabulary();
+  onVocabularyChoice(tagNow);
   labelSearch("query", "found", { choose: ask });
-  labelSearch("add-query", "add-found", { choose: addMissing, chooseNew: addMissing });
+  labelSearch("add-query", "add-found", { choose: addMissing, chooseNew: (name) => addMissing(name) });
   byId("text").addEventListener("scroll", alignMarks);
   new ResizeObserver(alignMarks).observe(byId("text"));
   byId("key-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    sessionStorage.setItem("longtail-key", byId("key").value.trim());
+    sessionStorage.setItem(keyName(), byId("key").value.trim());
     byId("key").value = "";
     clearError();
     loadModel();
@@ -160,6 +165,7 @@ function start() {
     loadModel();
   });
   loadModel();
+  window.addEventListener("hashchange", () => { if (textOfLink()) showText(textOfLink()); });
   if (textOfLink()) byId("text").value = textOfLink();
   if (byId("text").value) textChanged(0);
 }

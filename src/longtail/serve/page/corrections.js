@@ -2,23 +2,26 @@
 
 import { button, byId, element, formatCount } from "./dom.js";
 import { rowOf, shownLabels, showLabels } from "./labels.js";
-import { call, clearError, currentVersion, showError } from "./service.js";
-import { state } from "./state.js";
-import { nextText } from "./worklist.js";
+import { call, clearError, showError } from "./service.js";
+import { nameOf, state } from "./state.js";
+import { showText } from "./tagging.js";
+import { goTo, nextText } from "./worklist.js";
 
 const verdicts = new Map();  // label: "accepted", "rejected" or "added"
-const saved = [];            // ids of corrections of this session, oldest first
+const saved = [];            // corrections of this session, oldest first
+let unanswered = null;       // the last correction that was sent and not answered
 
 export function forgetVerdicts() {
   verdicts.clear();
   showSummary();
 }
 
-export function verdictButtons(name, place) {
+export function verdictButtons(label, place) {
+  const name = label.label;
   const box = element("span", "verdicts");
   const key = place < 9 ? ` (Alt+${place + 1})` : "";
   for (const [verdict, sign, says] of [["accepted", "✓", "right"], ["rejected", "✗", "wrong"]]) {
-    const node = button(`verdict ${verdict}`, sign, () => toggle(name, verdict), `${name} is ${says}`);
+    const node = button(`verdict ${verdict}`, sign, () => toggle(name, verdict), `${nameOf(label)} is ${says}`);
     node.title = `${says}${key}`;
     node.tabIndex = -1;
     const given = verdicts.get(name);
@@ -56,7 +59,7 @@ export function judgeFocused(verdict) {
 }
 
 /** Add a missing label; names that the model does not know are new labels. */
-export function addMissing(name) {
+export function addMissing(name, shown = null) {
   if (!state.taggedText) {
     showError(new Error("Write a text first; then add its missing labels."));
     return;
@@ -64,7 +67,7 @@ export function addMissing(name) {
   if (shownLabels().some((label) => label.label === name)) verdicts.set(name, "accepted");
   else {
     verdicts.set(name, "added");
-    state.asked.push(state.labels.find((label) => label.label === name) || { label: name, score: null, proba: null });
+    state.asked.push(state.labels.find((label) => label.label === name) || { label: name, name: shown, score: null, proba: null });
   }
   clearError();
   showLabels();
@@ -85,24 +88,27 @@ function showSummary() {
 
 export async function save() {
   if (!state.hasFeedback || byId("save").disabled || !state.taggedText) return;
-  // The client makes the id, so that a request that is repeated is stored once.
-  const id = makeId();
   const body = {
-    id,
     text: state.taggedText,
     accepted: labelsOf("accepted"),
     rejected: labelsOf("rejected"),
     added: labelsOf("added"),
     complete: byId("complete").checked,
   };
-  if (currentVersion()) body.version = currentVersion();
+  if (state.version) body.version = state.version;
   const author = byId("author").value.trim();
   if (author) body.author = author;
   localStorage.setItem("longtail-author", author);
+  // A correction that was sent and not answered may be stored: sent again with the same id, it is stored once.
+  const content = JSON.stringify(body);
+  if (unanswered?.content !== content) unanswered = { content, id: makeId() };
+  const { id } = unanswered;
+  const asked = [...state.asked];
   byId("save").disabled = true;
   try {
-    await call("api/feedback", { body });
-    saved.push(id);
+    await call("api/feedback", { body: { id, ...body } });
+    unanswered = null;
+    saved.push({ id, text: body.text, verdicts: new Map(verdicts), asked, complete: body.complete });
     verdicts.clear();
     byId("complete").checked = false;
     clearError();
@@ -116,14 +122,25 @@ export async function save() {
   showSummary();
 }
 
+/** Take the last correction back: its text and verdicts are on the page again. */
 export async function undo() {
-  const id = saved.at(-1);
-  if (id === undefined) return;
+  const last = saved.at(-1);
+  if (last === undefined) return;
   try {
-    await call(`api/feedback?id=${encodeURIComponent(id)}`, { method: "DELETE" });
+    await call(`api/feedback?id=${encodeURIComponent(last.id)}`, { method: "DELETE" });
     saved.pop();
-    showSaved("The last correction was taken back.");
     clearError();
+    goTo(last.text);
+    if (last.text !== state.taggedText) await showText(last.text);
+    if (last.text === state.taggedText) {
+      verdicts.clear();
+      last.verdicts.forEach((verdict, name) => verdicts.set(name, verdict));
+      const shown = new Set(state.labels.map((label) => label.label));
+      state.asked = last.asked.filter((label) => !shown.has(label.label));
+      byId("complete").checked = last.complete;
+      showLabels();
+    }
+    showSaved("The last correction was taken back.");
   } catch (error) {
     showError(error);
   }

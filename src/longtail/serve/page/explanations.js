@@ -2,8 +2,8 @@
 
 import { button, byId, element } from "./dom.js";
 import { rowOf } from "./labels.js";
-import { call, showError } from "./service.js";
-import { state } from "./state.js";
+import { call, inLanguage, showError } from "./service.js";
+import { nameOf, state } from "./state.js";
 
 const MAX_WORDS = 12;
 const WEAKEST_MARK = 0.08;  // of the strongest; weaker words would only make the text restless
@@ -31,7 +31,7 @@ export function pointAt(name) {
   pointTimer = setTimeout(async () => {
     const text = state.taggedText;
     try {
-      const { answer } = await call("api/explain", { body: { text, label: name } });
+      const { answer } = await call("api/explain", { body: { text, label: name, ...inLanguage() } });
       if (text !== state.taggedText) return;
       state.explanations.set(name, answer);
       if (state.current === name) showExplanation(name, answer);
@@ -48,7 +48,7 @@ function showExplanation(name, explanation) {
     if (row && !row.querySelector(".words")) row.append(wordList(explanation));
   } else {
     const title = element("h3", "", "Why ");
-    title.append(element("strong", "", name), "?");
+    title.append(element("strong", "", nameOf({ label: name, name: explanation.name })), "?");
     byId("why").replaceChildren(title, wordList(explanation));
   }
   if (byId("text").value === state.taggedText) showMarks(explanation.words);

@@ -3,7 +3,7 @@
 import { verdictButtons } from "./corrections.js";
 import { byId, element } from "./dom.js";
 import { pointAt } from "./explanations.js";
-import { formatValue, state, valueOf } from "./state.js";
+import { formatValue, nameOf, state, valueOf } from "./state.js";
 
 const isShown = (label) => state.threshold === null || byId("auto").checked || valueOf(label) >= state.threshold;
 
@@ -36,8 +36,10 @@ function labelRow(label, i, best, worst) {
   row.tabIndex = i === 0 ? 0 : -1;
   row.dataset.label = label.label;
   const line = element("div", "label-line");
-  line.append(element("span", "label-name", label.label), element("span", "label-score", formatValue(valueOf(label))));
-  if (state.hasFeedback) line.append(verdictButtons(label.label, i));
+  const name = element("span", "label-name", nameOf(label));
+  if (nameOf(label) !== label.label) name.title = label.label;
+  line.append(name, element("span", "label-score", formatValue(valueOf(label))));
+  if (state.hasFeedback) line.append(verdictButtons(label, i));
   const track = element("div", "track");
   const bar = element("div", "bar");
   const share = best > worst ? ((valueOf(label) ?? worst) - worst) / (best - worst) : 1;

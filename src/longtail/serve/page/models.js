@@ -1,8 +1,9 @@
 // Which model answers: its card, the other models of the service, and their labels side by side.
 
 import { byId, element } from "./dom.js";
-import { call } from "./service.js";
-import { state } from "./state.js";
+import { call, inLanguage, keyName } from "./service.js";
+import { nameOf, state } from "./state.js";
+import { choice } from "./tagging.js";
 
 const DATA = ["estimator", "n_labels", "n_rows", "n_features", "evaluated_on", "trained_at", "version"];
 const MEASURED = ["metrics", "label_counts", "calibration"];
@@ -84,9 +85,26 @@ export function showModels(names) {
   });
   byId("compare").addEventListener("change", () => compare(address));
   state.onTagged = () => compare(address);
+  byId("compared-key-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    sessionStorage.setItem(keyName(address(byId("compare").value)), byId("compared-key").value.trim());
+    byId("compared-key").value = "";
+    compare(address);
+  });
 }
 
 let comparing = null;
+
+/** Ask for the same as here; a model without probabilities or without this vocabulary cannot do all of it. */
+async function tagOther(path, signal) {
+  const ask = async (more) => (await call(path, { body: { text: state.taggedText, ...more }, signal, isOtherModel: true })).answer;
+  try {
+    return await ask(choice());
+  } catch (error) {
+    if (error.status !== 422) throw error;
+    return ask({ top_k: choice().top_k, ...inLanguage() });
+  }
+}
 
 async function compare(address) {
   const name = byId("compare").value;
@@ -97,17 +115,20 @@ async function compare(address) {
   byId("compared-title").textContent = name;
   const list = byId("compared-labels");
   try {
-    const body = { text: state.taggedText, top_k: 10 };
-    const { answer } = await call(`${address(name)}api/tag`, { body, signal: comparing.signal, isOtherModel: true });
+    const answer = await tagOther(`${address(name)}api/tag`, comparing.signal);
+    byId("compared-key-form").hidden = true;
     const here = new Set(state.labels.map((label) => label.label));
-    list.replaceChildren(...answer.labels.map((label) => {
+    const isEnough = (label) => state.threshold === null || (label.proba ?? label.score) >= state.threshold;
+    list.replaceChildren(...answer.labels.filter(isEnough).map((label) => {
       const item = element("li", here.has(label.label) ? "" : "only-here");
       const value = label.proba === null ? label.score.toFixed(3) : `${(100 * label.proba).toFixed(1)} %`;
-      item.append(element("span", "", label.label), element("span", "label-score", value));
+      item.append(element("span", "", nameOf(label)), element("span", "label-score", value));
       return item;
     }));
   } catch (error) {
-    if (error.name !== "AbortError") list.replaceChildren(element("li", "none", error.message));
+    if (error.name === "AbortError") return;
+    list.replaceChildren(element("li", "none", error.message));
+    byId("compared-key-form").hidden = error.status !== 401;
   }
 }
 

@@ -1,13 +1,14 @@
 // A field that searches the labels of the model.
 
 import { byId, element } from "./dom.js";
-import { call, showError } from "./service.js";
+import { call, inLanguage, showError } from "./service.js";
 
 const WAIT_MS = 180;
 
 /**
  * Make a combobox of an input and a list.
- * choose(name) is called for a label of the model; chooseNew(name), if given, for a name that is none.
+ * choose(label, name) is called for a label; chooseNew(name), if given, for a name that no label has. Then labels that
+ * only the vocabulary knows are found, too.
  */
 export function labelSearch(inputId, listId, { choose, chooseNew = null }) {
   const input = byId(inputId);
@@ -38,11 +39,12 @@ export function labelSearch(inputId, listId, { choose, chooseNew = null }) {
     close();
     input.value = "";
     if (item.dataset.isNew) chooseNew(item.dataset.name);
-    else choose(item.dataset.name);
+    else choose(item.dataset.name, item.textContent);
   }
 
-  function option(name, i, isNew = false) {
-    const item = element("li", "", isNew ? `New label “${name}”` : name);
+  function option(name, shown, i, isNew = false) {
+    const item = element("li", "", isNew ? `New label “${name}”` : shown);
+    if (shown !== name) item.title = name;
     item.id = `${listId}-${i}`;
     item.dataset.name = name;
     if (isNew) item.dataset.isNew = "yes";
@@ -63,9 +65,10 @@ export function labelSearch(inputId, listId, { choose, chooseNew = null }) {
     if (searching) searching.abort();
     searching = new AbortController();
     try {
-      const { answer } = await call(`api/labels?query=${encodeURIComponent(query)}&limit=20`, { signal: searching.signal });
-      const items = answer.labels.map((name, i) => option(name, i));
-      if (chooseNew && !answer.labels.includes(query)) items.push(option(query, items.length, true));
+      const asked = new URLSearchParams({ query, limit: 20, unseen: Boolean(chooseNew), ...inLanguage() });
+      const { answer } = await call(`api/labels?${asked}`, { signal: searching.signal });
+      const items = answer.labels.map((label, i) => option(label, answer.names?.[i] ?? label, i));
+      if (chooseNew && answer.exact === null) items.push(option(query, query, items.length, true));
       if (!items.length) items.push(element("li", "none", "No label has this in its name."));
       list.replaceChildren(...items);
       list.hidden = false;

@@ -1,6 +1,7 @@
 // Requests to the service that served this page, or to another model of the same service.
 
 import { byId } from "./dom.js";
+import { state } from "./state.js";
 
 export class ServiceError extends Error {
   constructor(message, status, retryAfter) {
@@ -17,15 +18,19 @@ export function onNewVersion(callback) {
   seen.onChange = callback;
 }
 
-export const currentVersion = () => seen.version;
+/** The language of names to ask for, if the user chose one. */
+export const inLanguage = () => (state.language ? { language: state.language } : {});
 
 export function setVersion(version) {
   seen.version = version;
 }
 
+/** Where the key of a model is kept for this session; models of one service may have different keys. */
+export const keyName = (path = "") => `longtail-key ${new URL(path, location.href).pathname.replace(/api\/.*$/, "")}`;
+
 export async function call(path, { body, method, signal, isOtherModel = false } = {}) {
   const headers = {};
-  const key = sessionStorage.getItem("longtail-key");
+  const key = sessionStorage.getItem(keyName(path)) || sessionStorage.getItem(keyName());
   if (key) headers["X-API-Key"] = key;
   if (body) headers["Content-Type"] = "application/json";
   let response;
@@ -48,7 +53,7 @@ export async function call(path, { body, method, signal, isOtherModel = false } 
     seen.version = version;
     seen.onChange();
   }
-  return { answer, milliseconds: timing ? Number(timing[1]) : null };
+  return { answer, version, milliseconds: timing ? Number(timing[1]) : null };
 }
 
 /** The same, but waits and repeats while the service is busy. */

@@ -12,7 +12,14 @@ export const state = {
   current: null,       // label whose words are marked
   explanations: new Map(),
   hasFeedback: false,
+  hasVocabulary: false,
+  below: "",           // only labels below this one
+  language: "",        // of the names; "": the service's own
+  version: null,       // of the model that proposed the labels
 };
+
+/** What to call a label: its name in the vocabulary, if the model has one. */
+export const nameOf = (label) => label.name ?? label.label;
 
 export const valueOf = (label) => (state.calibrated ? label.proba : label.score);
 

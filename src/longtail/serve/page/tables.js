@@ -1,5 +1,7 @@
 // Texts out of uploaded files, and tables for download.
 
+import { nameOf } from "./state.js";
+
 /** Rows of a CSV text; the delimiter is the one of comma, semicolon and tab that the first line has most of. */
 export function parseCsv(content) {
   const firstLine = content.slice(0, content.search(/\r?\n|$/));
@@ -82,13 +84,15 @@ export function readTexts(name, content) {
 
 const cellOf = (value) => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
 
-/** Tagged rows as CSV: text, labels joined by “|”, their probabilities or scores. */
+/** Tagged rows as CSV: text, labels joined by “|”, their names if the model has a vocabulary, probabilities or scores. */
 export function writeCsv(rows) {
+  const hasNames = rows.some(({ labels }) => (labels || []).some((label) => label.name !== null));
   const lines = rows.map(({ text, labels, error }) => [
     text,
     (labels || []).map((label) => label.label).join("|"),
+    ...(hasNames ? [(labels || []).map(nameOf).join("|")] : []),
     (labels || []).map((label) => (label.proba ?? label.score).toFixed(4)).join("|"),
     error || "",
   ].map(cellOf).join(","));
-  return ["text,labels,values,error", ...lines].join("\r\n").concat("\r\n");
+  return [`text,labels,${hasNames ? "names," : ""}values,error`, ...lines].join("\r\n").concat("\r\n");
 }

@@ -4,7 +4,7 @@ import { forgetVerdicts } from "./corrections.js";
 import { byId } from "./dom.js";
 import { showMarks } from "./explanations.js";
 import { showLabels } from "./labels.js";
-import { call, clearError, showError } from "./service.js";
+import { call, clearError, inLanguage, showError } from "./service.js";
 import { formatValue, state } from "./state.js";
 
 const TOP_K = 15;
@@ -15,7 +15,10 @@ let running = null;
 
 /** What the controls ask for, besides the text. */
 export function choice() {
-  const asked = { top_k: TOP_K, threshold: byId("auto").checked ? "auto" : null };
+  const asked = { top_k: TOP_K, threshold: byId("auto").checked ? "auto" : null, ...inLanguage() };
+  if (state.below) asked.below = state.below;
+  if (byId("unseen").checked) asked.unseen = true;
+  if (state.calibrated && byId("parents").checked) asked.parents = true;
   const rare = Number(byId("rare").value);
   if (state.calibrated && rare > 0) asked.utility = `power:${rare / 100}`;
   return asked;
@@ -41,7 +44,8 @@ export async function tagNow() {
   running = new AbortController();
   const mine = running;
   try {
-    const { answer, milliseconds } = await call("api/tag", { body: { text, ...choice() }, signal: mine.signal });
+    const { answer, version, milliseconds } = await call("api/tag", { body: { text, ...choice() }, signal: mine.signal });
+    state.version = version;
     setTagged(text, answer.labels, answer.known_words);
     clearError();
     widenRange();
@@ -93,12 +97,13 @@ export function textChanged(delay = WAIT_MS) {
   tagSoon(delay);
 }
 
-/** Put a text on the page, as if it had been typed. */
+/** Put a text on the page, as if it had been typed, and wait for its labels. */
 export function showText(text) {
   byId("text").value = text;
-  textChanged(0);
+  textChanged();
   byId("text").scrollTop = 0;
   byId("text").focus();
+  return tagNow();
 }
 
 function thresholdChanged() {
@@ -115,6 +120,7 @@ function rareChanged() {
 }
 
 export function listenToControls() {
+  for (const id of ["unseen", "parents"]) byId(id).addEventListener("change", tagNow);
   byId("text").addEventListener("input", () => textChanged());
   byId("threshold").addEventListener("input", thresholdChanged);
   byId("rare").addEventListener("input", rareChanged);

@@ -14,8 +14,10 @@ export function listenToWorklist(showText) {
   byId("work-back").addEventListener("click", () => step(-1));
 }
 
+/** A new version of the model must not take the texts away that somebody works through. */
 export async function startWorklist(hasQueue) {
   byId("queue-by-box").hidden = !hasQueue;
+  if (list.texts.length) return;
   list.fromQueue = hasQueue;
   if (hasQueue) await loadQueue();
 }
@@ -50,6 +52,14 @@ export function step(by) {
   list.at = at;
   showList();
   list.show(list.texts[at]);
+}
+
+/** After a correction was taken back: go on from its text. */
+export function goTo(text) {
+  const at = list.texts.indexOf(text);
+  if (at < 0) return;
+  list.at = at;
+  showList();
 }
 
 /** After a correction: on to the next text, and to the next batch of the queue after the last one. */
