@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ def data() -> Any:
 def test_every_estimator_gives_the_same_bytes(cluster: LocalCluster, data: Any, n_workers: int) -> None:
     cluster.grow(n_workers)
     X, Y, wide = data
-    for name, make in ESTIMATORS.items():
+    exact = partial(lt.LabelTree, max_leaf_size=4, fan_out=4, leaves="exact", weight_type="int8", n_jobs=1)
+    for name, make in (ESTIMATORS | {"LabelTree with exact leaves": exact}).items():
         labels = wide if name == "Popularity" else Y
         few = {"n_trees": 5} if "n_trees" in make().get_params() else {}
         here = make().set_params(**few).fit(X, labels)
