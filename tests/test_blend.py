@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 import longtail as lt
 from longtail.blend import best_quality
@@ -154,3 +155,23 @@ def test_blends_are_made_by_name_and_from_tuned_estimators() -> None:
     assert best_quality().third is not None
     with pytest.raises(ValueError, match="members must be two to four estimators, got 1"):
         best_quality([lt.DiSMEC()])
+
+
+def test_a_blend_reports_its_progress_and_can_be_stopped() -> None:
+    X = np.repeat(np.eye(4, dtype=np.float32), 25, axis=0)
+    blend = lt.Blend(first=lt.DiSMEC(), second=lt.FastXML(n_trees=5), n_jobs=1)
+    seen: list[tuple[int, int]] = []
+    blend.fit(X, X, progress=lambda done, total: seen.append((done, total)))
+    assert seen == sorted(seen)
+    assert seen[-1] == (100, 100)
+    assert len({done for done, _ in seen}) > 3
+    with pytest.raises(RuntimeError, match="Blend: stopped by the progress callable"):
+        clone(blend).fit(X, X, progress=lambda done, total: done < 50)
+
+
+def test_the_seed_of_a_blend_reaches_its_estimators() -> None:
+    X = np.repeat(np.eye(4, dtype=np.float32), 25, axis=0)
+    blend = lt.Blend(first=lt.DiSMEC(), second=lt.FastXML(n_trees=2, random_state=5), random_state=3, n_jobs=1)
+    blend.fit(X, X)
+    assert (blend.first_.random_state, blend.second_.random_state) == (3, 8)
+    assert blend.second.random_state == 5

@@ -137,7 +137,14 @@ def test_by_row_a_label_does_not_depend_on_other_rows(calibrated: Any) -> None:
         assert some.tolist() == whole[7:9].tolist()
 
 
-@pytest.mark.parametrize("utility", ["psp", "macro-f1", "coverage"])
+def test_a_few_rows_are_ranked_for_macro_f1_by_the_rule_for_rows(calibrated: Any) -> None:
+    calibration, top, _ = calibrated
+    one = lt.TopK(top.label_ids[7:8], top.scores[7:8])
+    found = [rank(one, calibration, name).label_ids.tolist() for name in ("macro-f1", "macro-f1-by-row", "precision")]
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("utility", ["psp", "macro-f1", "coverage", "macro-f1-by-row"])
 def test_a_stated_price_is_kept(calibrated: Any, utility: str) -> None:
     calibration, top, _ = calibrated
     best = expected_precision(calibration, top, rank(top, calibration, "precision"))

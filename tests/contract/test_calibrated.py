@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 import longtail as lt
+from longtail._estimate import Estimate
+from longtail.dismec import estimator
 from tests.contract.estimators import ESTIMATORS
 
 
@@ -88,3 +91,12 @@ def test_fewer_trees_are_not_read_on_the_surface_of_all() -> None:
     with pytest.raises(ValueError, match="n_trees must be None for a calibrated model"):
         model.propose(X, 2, n_trees=2)
     assert plain.propose(X, 1, n_trees=2)[0][0].label == 0
+
+
+def test_the_cost_of_calibration_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Estimate(seconds=10.0, cpu_seconds=20.0, memory_bytes=5, model_bytes=3, probe_seconds=1.0)
+    assert told.with_calibration() == replace(told, seconds=18.0, cpu_seconds=36.0)
+    monkeypatch.setattr(estimator, "probe", lambda *given, **options: told)
+    X, Y = rows()
+    assert lt.DiSMEC(n_jobs=1).estimate(X, Y, calibrate=True).seconds == 18.0
+    assert lt.DiSMEC(n_jobs=1).estimate(X, Y).seconds == 10.0

@@ -20,8 +20,9 @@ from longtail._progress import Progress
 from longtail._rules import Instance, Nothing, Real
 from longtail._topk import TopK
 from longtail.blend.explanation import blended_contributions
-from longtail.blend.weights import blended, features_of, fit_logistic, gather
-from longtail.calibration import Calibration, find_hits
+from longtail.blend.held_out import HeldOut
+from longtail.blend.weights import blended, gather
+from longtail.calibration import Calibration
 from longtail.decisions import candidates_for
 from longtail.execution import Executor, Run
 
@@ -37,11 +38,24 @@ class _Fits:
     executor: str | Executor | None
     checkpoint: str | os.PathLike[str] | None
     calibration: Calibration | None = None
+    run: Run | None = None
+    n_fits: int = 0
+    n_done: int = 0
+
+    def begin(self, run: Run, n_fits: int) -> None:
+        """Report the progress of so many fits to a run."""
+        self.run, self.n_fits, self.n_done = run, n_fits, 0
 
     def fit(self, model: XMCClassifier, X: Matrix, Y: sp.csr_array, folder: str) -> None:
         """Fit an estimator, with a folder of its own in the checkpoint."""
         path = None if self.checkpoint is None else Path(self.checkpoint) / folder
-        model.fit(X, Y, executor=self.executor, checkpoint=path)
+        model.fit(X, Y, executor=self.executor, checkpoint=path, progress=self._report)
+        self.n_done += 1
+
+    def _report(self, done: int, total: int) -> None:
+        """Report which part of all fits is done, in percent."""
+        if self.run is not None:
+            self.run.report("%", (100 * self.n_done + 100 * done // max(total, 1)) // self.n_fits, 100)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,18 +170,14 @@ class Blend(XMCClassifier):
         counts = np.bincount(Y[inside].indices, minlength=n_labels)
         depth = candidates_for(1, n_labels)
         tops: list[TopK] = []
-        calibrations: list[Calibration] = []
-        for name, part in self._fresh().items():
+        fresh = self._fresh()
+        fits.begin(run, 2 * len(fresh))
+        for name, part in fresh.items():
             fits.fit(part, X[inside], Y[inside], f"{name}-part")
             tops.append(part.predict_top_k(X[outside], depth, utility="score"))
-            calibrations.append(Calibration().fit(tops[-1], Y[outside], counts, len(inside)))
-        candidates = gather(tops, calibrations)
-        features = features_of(candidates, counts)
-        is_label = candidates.label_ids >= 0
-        hits = find_hits(candidates.label_ids, Y[outside])
-        coefficients = fit_logistic(features[is_label], hits[is_label])
-        ranked = blended(candidates, counts, coefficients, depth)
-        fits.calibration = Calibration().fit(ranked, Y[outside], counts, len(inside))
+        held_out = HeldOut(tops, Y[outside], counts, len(inside))
+        calibrations = held_out.calibrations()
+        coefficients, fits.calibration = held_out.learn(depth)
         return Members(coefficients, **self._whole_members(X, Y, fits, calibrations))
 
     def _whole_members(
@@ -202,15 +212,17 @@ class Blend(XMCClassifier):
         return blended_contributions(models, tops, fitted.state.coefficients, x_row, label_id)
 
     def _fresh(self) -> dict[str, XMCClassifier]:
-        """Return the estimators, not fitted, with the threads of the blend; they stay as the user made them."""
+        """Return copies of the estimators, not fitted, with the threads of the blend and its seed added to theirs."""
         from longtail.dismec import DiSMEC
         from longtail.fastxml import FastXML
 
         given = {name: getattr(self, name) for name in _NAMES}
         given["first"] = given["first"] or DiSMEC(unit_rows=True)
         given["second"] = given["second"] or FastXML()
-        return {
-            name: type(model)(**model.get_params(deep=False)).set_params(n_jobs=self.n_jobs)
-            for name, model in given.items()
-            if model is not None
+        fresh = {
+            name: type(model)(**model.get_params(deep=False)) for name, model in given.items() if model is not None
         }
+        for model in fresh.values():
+            seed = (model.random_state + self.random_state) % 2**63
+            model.set_params(n_jobs=self.n_jobs, random_state=seed)
+        return fresh

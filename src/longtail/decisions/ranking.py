@@ -22,6 +22,8 @@ _N_CANDIDATES = 100
 # Labels per wanted one that are enough for nearly all rows: at power 0, and how many more at power 1.
 _FIRST_PER_LABEL = 3
 _FIRST_PER_POWER = 3
+# Fewer rows say too little about how often a label is given: they are ranked by the rule learnt on held-out rows.
+_LEAST_BATCH = 100
 _MAX_PASSES = 30
 _TOLERANCE = 1e-4
 _N_BISECTIONS = 10
@@ -57,7 +59,9 @@ def rank(
         - ``"balanced"``: with the greatest power that is as precise as the scores on held-out rows.
         - ``"macro-f1"``, ``"coverage"``: expected macro-F1 at `top_k`, or expected share of labels that are given
           correctly at least once. The labels of all rows are chosen together, so a row's labels depend on the batch.
-        - ``"macro-f1-by-row"``: macro-F1 by weights learnt on held-out rows; does not depend on other rows.
+          With fewer than 100 rows, "macro-f1" is "macro-f1-by-row".
+        - ``"macro-f1-by-row"``: macro-F1 by weights learnt on held-out rows, for five labels per row; does not depend
+          on other rows.
         - ``"score"``: the order of the scores.
     top_k : int, default 5
     max_loss : float, optional
@@ -92,8 +96,14 @@ def rank(
     if wanted.kind in ("power", "balanced") and propensity is None and max_loss is None:
         return TopK(*calibration.rank_by_power(top, power, top_k, n_threads=n_threads)[:2])
     proba = TopK(np.ascontiguousarray(top.label_ids), calibration.proba(*top, n_threads=n_threads))
-    if wanted.kind == "row":
-        return _affine(proba, calibration.row_slopes_, calibration.row_offsets_, top_k, n_threads)
+    is_small = wanted == parse_utility("macro-f1") and len(top.label_ids) < _LEAST_BATCH
+    if wanted.kind == "row" or is_small:
+
+        def by_mix(mix: float) -> TopK:
+            slopes = np.float32(mix) * calibration.row_slopes_ + np.float32(1 - mix)
+            return _affine(proba, slopes, np.float32(mix) * calibration.row_offsets_, top_k, n_threads)
+
+        return by_mix(1.0) if max_loss is None else _within(max_loss, by_mix, 1.0, proba, top_k, n_threads)
     if wanted.kind == "batch":
         return _for_batch(proba, calibration, wanted, top_k, max_loss, n_threads)
     weights = calibration.inverse_propensities() if propensity is None else _inverse(propensity, calibration)
@@ -235,7 +245,7 @@ def _check(top: TopK, calibration: Calibration, top_k: int, max_loss: float | No
         raise ValueError(f"rank: top_k must be an int >= 1, got {top_k!r}")
     if max_loss is not None and not 0 <= max_loss <= 100:
         raise ValueError(f"rank: max_loss must be in 0 .. 100 (points of precision), got {max_loss!r}")
-    if max_loss is not None and wanted.kind in ("row", "score"):
+    if max_loss is not None and wanted.kind == "score":
         raise ValueError("rank: max_loss must be None for this utility; use 'macro-f1', 'coverage', 'psp' or 'power:X'")
     if not hasattr(calibration, "thresholds_"):
         raise ValueError("rank: calibration must be fitted, got one that is not; call its fit(top, Y, ...) first")

@@ -323,8 +323,8 @@ class DiSMEC(XMCClassifier):
         self._fitted = Fitted(facts, OneVsAll(index, np.zeros_like(state.label_prints), state.n_unconverged))
         return self
 
-    def estimate(self, X: Any, Y: Any) -> Estimate:
-        """Tell what ``fit(X, Y)`` will take, from a short probe: seconds, peak memory and model size.
+    def estimate(self, X: Any, Y: Any, *, calibrate: bool = False) -> Estimate:
+        """Estimate what ``fit(X, Y, calibrate=calibrate)`` will take: seconds, peak memory and model size.
 
         Trains a few labels of each frequency, at most some seconds of work; right within a factor of two.
         """
@@ -332,7 +332,8 @@ class DiSMEC(XMCClassifier):
         X, _ = self._training_rows(X)
         Y = checked_labels("DiSMEC", Y, X.shape[0]).Y
         arrays, params, _ = self._plan_parts(X, Y, _core.Control())
-        return probe(arrays, params, resolve_n_jobs(self.n_jobs), int8=self.weight_type == "int8")
+        found = probe(arrays, params, resolve_n_jobs(self.n_jobs), int8=self.weight_type == "int8")
+        return found.with_calibration() if calibrate else found
 
     def label_weights(self, label_id: int) -> tuple[NDArray[np.int32], NDArray[np.float32], float]:
         """Return the weights of one label: feature ids (increasing), weights, and the bias added to its score."""

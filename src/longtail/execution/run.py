@@ -104,19 +104,19 @@ class Run:
 
         def tick() -> None:
             if plan.n_units is None:
-                self._report(plan.unit, len(shards), total)
+                self.report(plan.unit, len(shards), total)
             else:
                 # Kernels in other processes count there: of their work, only finished tasks are known.
                 ended = total * len(shards) // max(plan.n_tasks, 1)
                 found = total * n_found // max(plan.n_tasks, 1)
-                self._report(plan.unit, min(max(found + self.control.done - begin, ended), total), total)
+                self.report(plan.unit, min(max(found + self.control.done - begin, ended), total), total)
 
         if todo:
             shared = self._executor.share(plan.arrays)
             with _cancelled_is_interrupt():
                 for task_id, shard in self._executor.map(plan, shared, todo, self.control, tick):
                     shards[task_id] = shard if checkpoint is None else checkpoint.store(task_id, shard)
-        self._report(plan.unit, total, total)
+        self.report(plan.unit, total, total)
         return [shards[task_id] for task_id in range(plan.n_tasks)]
 
     def stream(self, plan: Plan) -> Iterator[Shard]:
@@ -125,7 +125,7 @@ class Run:
         n_given = 0
 
         def tick() -> None:
-            self._report(plan.unit, n_given + len(ended), plan.n_tasks)
+            self.report(plan.unit, n_given + len(ended), plan.n_tasks)
 
         if not plan.n_tasks:
             return
@@ -136,7 +136,7 @@ class Run:
                 while n_given in ended:
                     yield ended.pop(n_given)
                     n_given += 1
-        self._report(plan.unit, plan.n_tasks, plan.n_tasks)
+        self.report(plan.unit, plan.n_tasks, plan.n_tasks)
 
     # ---- steps that follow one another ------------------------------------------------------------------------
 
@@ -148,8 +148,8 @@ class Run:
         """
         with self._open_checkpoint(plan.fingerprint) as checkpoint, _cancelled_is_interrupt():
             loop = StepLoop(plan, stepper, checkpoint, self.control)
-            self._work_beside(loop.run, lambda: self._report(plan.unit, loop.n_done, plan.n_steps))
-        self._report(plan.unit, plan.n_steps, plan.n_steps)
+            self._work_beside(loop.run, lambda: self.report(plan.unit, loop.n_done, plan.n_steps))
+        self.report(plan.unit, plan.n_steps, plan.n_steps)
         return loop.shards
 
     def workers(
@@ -225,7 +225,7 @@ class Run:
         if failures:
             raise failures[0]
 
-    def _report(self, unit: str, done: int, total: int) -> None:
+    def report(self, unit: str, done: int, total: int) -> None:
         """Report progress; raise Stopped if the callable returns False."""
         if self._progress is None:
             return

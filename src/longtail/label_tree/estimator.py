@@ -237,12 +237,16 @@ class LabelTree(XMCClassifier):
         self._fitted = Fitted(facts.with_labels(places, counts), forest)
         return self
 
-    def estimate(self, X: Any, Y: Any) -> Estimate:
-        """Estimate what ``fit(X, Y)`` will take, from a fit on a few labels: seconds, peak memory and model size."""
+    def estimate(self, X: Any, Y: Any, *, calibrate: bool = False) -> Estimate:
+        """Estimate what ``fit(X, Y, calibrate=calibrate)`` will take: seconds, peak memory and model size.
+
+        Fits a few labels to find out.
+        """
         _rules.check_params("LabelTree", self.get_params(deep=False), self._rules)
         rows, _ = self._training_rows(X)
         Y = checked_labels("LabelTree", Y, rows.shape[0]).Y
-        return probe(self, _sparse(rows), Y, resolve_n_jobs(self.n_jobs))
+        found = probe(self, _sparse(rows), Y, resolve_n_jobs(self.n_jobs))
+        return found.with_calibration() if calibrate else found
 
     def _with_new_labels(
         self, forest: LabelForest, tree: int, X: sp.csr_array, columns: training.Columns, first_id: int, run: Run
