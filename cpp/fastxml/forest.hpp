@@ -28,12 +28,12 @@ struct ForestView {
 void check_forest(const ForestView& forest, std::int64_t n_features, std::int64_t n_labels);
 
 struct PredictConfig {
-    std::int64_t n_labels = 0;
-    std::int32_t top_k = 5;
+    std::int64_t n_labels{};
+    std::int32_t top_k{};
     // One more than the largest feature of splits and centres: a row is scattered over these, not over all features
     // that a file claims to have.
-    std::int32_t n_features_used = 0;
-    int n_threads = 1;
+    std::int32_t n_features_used{};
+    int n_threads{};
 };
 
 // Rank labels by their mean share over the leaves that a row reaches in the trees named by `tree_ids` (algorithm 3).

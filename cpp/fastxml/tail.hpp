@@ -18,10 +18,10 @@ struct TailView {
     std::span<const float> values;
     std::span<const float> biases;         // the centres' bias coordinate
     std::span<const float> squared_norms;  // bias included
-    float bias = 1.0F;                     // the rows' bias coordinate before scaling
-    float gamma = 30.0F;
-    float alpha = 0.8F;                // the trees' part in the score
-    std::int32_t n_candidates = 1000;  // labels ranked by the trees that are looked at
+    float bias{};                          // the rows' bias coordinate before scaling
+    float gamma{};
+    float alpha{};                // the trees' part in the score
+    std::int32_t n_candidates{};  // labels ranked by the trees that are looked at
 };
 
 struct TailCentres {
@@ -33,11 +33,11 @@ struct TailCentres {
 };
 
 struct TailConfig {
-    std::int64_t first_label = 0;
-    std::int64_t last_label = 0;
-    float bias = 1.0F;
-    float gamma = 30.0F;
-    std::int32_t max_steps = 0;  // 0: plain means (eq. 7); else the maximum number of ascent steps of eq. 6 from there
+    std::int64_t first_label{};
+    std::int64_t last_label{};
+    float bias{};
+    float gamma{};
+    std::int32_t max_steps{};  // of the ascent of eq. 6 from the means of eq. 7; 0: plain means
 };
 
 // Learn the centres of the labels [first_label, last_label). label_rows: for each label, the rows that have it.

@@ -13,17 +13,17 @@ namespace longtail::label_tree {
 
 // Edge probability: exp(-max(0, 1 - margin)^power), or with power 0 the logistic function of slope·margin.
 struct Link {
-    std::int32_t power = 3;
-    float slope = 1.0F;
+    std::int32_t power{};
+    float slope{};
 
     float log_probability(float margin) const;
 };
 
 struct BeamConfig {
-    std::int32_t width = 10;
+    std::int32_t width{};
     Link link;
     // Probability of a label: that of its own edge times that of the path above it to this power.
-    float path_weight = 1.0F;
+    float path_weight{};
 };
 
 // The top_k labels of each row by beam search; several trees are averaged. Labels that no beam reaches are left out.

@@ -106,7 +106,7 @@ private:
                      Control& control) {
         parallel_for(static_cast<std::int64_t>(level.size()), n_threads, control, [&](std::int64_t at, int worker) {
             if (ends_here(level[at])) return;
-            if (!k_means_[worker]) k_means_[worker] = std::make_unique<KMeans>(vectors_, config_);
+            if (!k_means_[worker]) k_means_[worker] = std::make_unique<KMeans>(vectors_);
             cluster(level[at], *k_means_[worker], children[at]);
         });
     }
@@ -144,7 +144,7 @@ private:
             todo.emplace_back(&piece, middle);
         }
         parallel_for(static_cast<std::int64_t>(todo.size()), n_threads, control, [&](std::int64_t at, int worker) {
-            if (!two_means_[worker]) two_means_[worker] = std::make_unique<TwoMeans>(vectors_, config_);
+            if (!two_means_[worker]) two_means_[worker] = std::make_unique<TwoMeans>(vectors_);
             const Group& group = todo[at].first->group;
             Random random = random_of(group);
             two_means_[worker]->split(std::span(label_ids_).subspan(group.begin, group.size()),

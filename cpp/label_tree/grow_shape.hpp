@@ -14,13 +14,15 @@ enum class Clustering {
     k_means,   // spherical k-means without balance: wide and shallow (Bonsai)
 };
 
+// Both clusterings stop after this many iterations, or when one adds less than this to the mean cosine.
+constexpr std::int32_t kMaxIterations = 20;
+constexpr double kLeastGain = 1e-4;
+
 struct ShapeConfig {
-    Clustering clustering = Clustering::balanced;
-    std::int32_t fan_out = 16;    // most children of an inner node that are not labels
-    std::int32_t max_leaf = 100;  // most labels below one node
-    std::int32_t max_depth = 0;   // k_means: levels of clusters; 0 means no limit
-    std::int32_t max_iterations = 20;
-    double tolerance = 1e-4;  // smallest gain of the mean cosine that is worth another iteration
+    Clustering clustering{};
+    std::int32_t fan_out{};    // most children of an inner node that are not labels
+    std::int32_t max_leaf{};   // most labels below one node
+    std::int32_t max_depth{};  // k_means: levels of clusters; 0 means no limit
 };
 
 // Cluster the given labels by their unit vectors, from the root down. Needs at least one label.

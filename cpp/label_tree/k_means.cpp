@@ -5,8 +5,7 @@
 
 namespace longtail::label_tree {
 
-KMeans::KMeans(const CsrView& vectors, const ShapeConfig& config)
-    : vectors_(vectors), config_(config), local_ids_(vectors.n_cols, -1) {}
+KMeans::KMeans(const CsrView& vectors) : vectors_(vectors), local_ids_(vectors.n_cols, -1) {}
 
 std::vector<std::int64_t> KMeans::split(std::span<std::int32_t> label_ids, std::int32_t n_clusters, Random& random) {
     const std::int64_t n = static_cast<std::int64_t>(label_ids.size());
@@ -26,9 +25,9 @@ std::vector<std::int64_t> KMeans::split(std::span<std::int32_t> label_ids, std::
     for (std::int32_t cluster = 0; cluster < n_clusters; ++cluster) cluster_ids_[cluster] = cluster;
     centre(std::span(shuffled).first(n_clusters));
     double best = 0.0;
-    for (std::int32_t iteration = 0; iteration < config_.max_iterations; ++iteration) {
+    for (std::int32_t iteration = 0; iteration < kMaxIterations; ++iteration) {
         const double sum = assign(label_ids);
-        if (sum - best < config_.tolerance * static_cast<double>(n)) break;
+        if (sum - best < kLeastGain * static_cast<double>(n)) break;
         best = sum;
         centre(label_ids);
     }

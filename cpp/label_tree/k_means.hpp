@@ -15,7 +15,7 @@ namespace longtail::label_tree {
 // Spherical k-means without balance. One per thread. Centres are stored feature-major over the node's own features.
 class KMeans {
 public:
-    KMeans(const CsrView& vectors, const ShapeConfig& config);
+    explicit KMeans(const CsrView& vectors);
 
     // Reorder the labels so that clusters are contiguous, each in increasing order of labels; returns the clusters'
     // ends. Empty clusters are left out.
@@ -26,7 +26,6 @@ private:
     void centre(std::span<const std::int32_t> label_ids);
 
     const CsrView& vectors_;
-    const ShapeConfig& config_;
     std::vector<std::int32_t> local_ids_;  // of features; -1 between calls
     std::vector<std::int32_t> features_;
     AlignedVector<Lanes> centres_;

@@ -5,9 +5,8 @@
 
 namespace longtail::label_tree {
 
-TwoMeans::TwoMeans(const CsrView& vectors, const ShapeConfig& config)
+TwoMeans::TwoMeans(const CsrView& vectors)
     : vectors_(vectors),
-      config_(config),
       direction_(vectors.n_cols, 0.0F),
       sums_(vectors.n_cols, {0.0F, 0.0F}),
       is_marked_(vectors.n_cols, 0) {}
@@ -21,10 +20,10 @@ void TwoMeans::split(std::span<std::int32_t> label_ids, std::int64_t n_first, Ra
     const std::uint32_t other = random.below(static_cast<std::uint32_t>(n - 1));
     set_direction(label_ids[first], label_ids[other < first ? other : other + 1]);
     double best = 0.0;
-    for (std::int32_t iteration = 0; iteration < config_.max_iterations; ++iteration) {
+    for (std::int32_t iteration = 0; iteration < kMaxIterations; ++iteration) {
         assign(n_first);
         const double sum = centre_sides(n_first);
-        if (sum - best < config_.tolerance * static_cast<double>(n)) break;
+        if (sum - best < kLeastGain * static_cast<double>(n)) break;
         best = sum;
     }
     for (std::int64_t i = 0; i < n; ++i) label_ids[i] = scored_[i].second;

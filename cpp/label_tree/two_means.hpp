@@ -14,7 +14,7 @@ namespace longtail::label_tree {
 // Spherical 2-means whose sides have a given size. One per thread; costs the non-zeros of the labels it is given.
 class TwoMeans {
 public:
-    TwoMeans(const CsrView& vectors, const ShapeConfig& config);
+    explicit TwoMeans(const CsrView& vectors);
 
     // Reorder the labels so that the first n_first form one side and the rest the other; both in increasing order.
     void split(std::span<std::int32_t> label_ids, std::int64_t n_first, Random& random);
@@ -27,7 +27,6 @@ private:
     void clear();
 
     const CsrView& vectors_;
-    const ShapeConfig& config_;
     std::vector<float> direction_;               // zero between calls, like the sums and the marks
     std::vector<std::pair<float, float>> sums_;  // of both sides
     std::vector<char> is_marked_;

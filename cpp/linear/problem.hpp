@@ -45,10 +45,10 @@ struct OvaMoments {
 
 // Where each label begins: w₀ = a·(sum of its positives) + b·shared + its own weights, where the kind fixes a and b.
 struct OvaStart {
-    StartKind kind = StartKind::mean_separating;
-    double positive_margin = 1.0;   // s of eq. 21
-    double negative_margin = -2.0;  // t of eq. 21
-    double bias_weight = -2.0;      // StartKind::bias
+    StartKind kind{};
+    double positive_margin{};  // s of eq. 21
+    double negative_margin{};  // t of eq. 21
+    double bias_weight{};      // StartKind::bias
     // StartKind::shared: the weights to begin with (n_features + 1 values, the bias last), and
     std::span<const float> shared;
     std::span<const float> shared_margins;  // x_i · shared of every row

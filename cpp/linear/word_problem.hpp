@@ -18,11 +18,11 @@
 namespace longtail::linear {
 
 struct WordConfig {
-    double cost = 1.0;
-    double positive_cost = 1.0;
-    double stiffness = 1.0;  // 1 / bias²: the regulariser of the shift is ½·stiffness·(t - 1)²
-    double n_far = 0.0;
-    bool has_background = false;
+    double cost{};
+    double positive_cost{};
+    double stiffness{};  // 1 / bias²: the regulariser of the shift is ½·stiffness·(t - 1)²
+    double n_far{};
+    bool has_background{};
 };
 
 // What a row's loss adds: its derivative by the margin (or the gap of a negative), less the background's part.

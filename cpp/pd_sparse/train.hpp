@@ -9,11 +9,11 @@
 namespace longtail::pd_sparse {
 
 struct Config {
-    float l1 = 0.1F;    // λ: threshold of the weights
-    float cost = 1.0F;  // C: the most that one row can count
-    std::int32_t n_epochs = 20;
-    float tolerance = 0.01F;  // stop when no row violates its margin by more
-    std::uint64_t seed = 0;
+    float l1{};    // λ: threshold of the weights
+    float cost{};  // C: the most that one row can count
+    std::int32_t n_epochs{};
+    float tolerance{};  // stop when no row violates its margin by more
+    std::uint64_t seed{};
 };
 
 // Sparse weights by feature, labels increasing; feature n_features is the constant 1.

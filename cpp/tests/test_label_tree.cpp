@@ -13,6 +13,7 @@
 #include "label_tree/grow_shape.hpp"
 #include "label_tree/label_vectors.hpp"
 #include "label_tree/train_nodes.hpp"
+#include "tests/csr_rows.hpp"
 
 using namespace longtail;
 using namespace longtail::label_tree;
@@ -25,35 +26,6 @@ void check_all(const ForestView& forest, std::int64_t n_features, std::int64_t n
 }
 
 const TrainConfig kConfig{{Loss::squared_hinge, 1.0F, 0.1F, 20, 1.0F}, 0.1F};
-
-struct Csr {
-    std::vector<std::int64_t> indptr{0};
-    std::vector<std::int32_t> indices;
-    std::vector<float> values;
-    std::int64_t n_cols = 0;
-    CsrView view() const { return {static_cast<std::int64_t>(indptr.size()) - 1, n_cols, indptr, indices, values}; }
-    LabelsView labels() const { return {static_cast<std::int64_t>(indptr.size()) - 1, n_cols, indptr, indices}; }
-    std::vector<double> dense(std::int64_t row) const {
-        std::vector<double> out(n_cols, 0.0);
-        for (std::int64_t i = indptr[row]; i < indptr[row + 1]; ++i) out[indices[i]] = values[i];
-        return out;
-    }
-};
-
-Csr random_rows(std::int64_t n_rows, std::int32_t n_cols, double density, std::uint64_t seed) {
-    Random random(seed, 0);
-    Csr out;
-    out.n_cols = n_cols;
-    for (std::int64_t row = 0; row < n_rows; ++row) {
-        for (std::int32_t col = 0; col < n_cols; ++col)
-            if (random.uniform() < density) {
-                out.indices.push_back(col);
-                out.values.push_back(static_cast<float>(random.normal()));
-            }
-        out.indptr.push_back(static_cast<std::int64_t>(out.indices.size()));
-    }
-    return out;
-}
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {
     double sum = 0.0;
@@ -315,7 +287,7 @@ TEST_CASE("one row finds features by search, many rows by a table: same scores")
     const ForestView forest = forest_of(problem.shape, edges);
     const Csr queries = random_rows(80, 12, 0.3, 19);
     Control control;
-    const TopLabels all = predict_beam(queries.view(), forest, {2, {}, 1.0F}, 3, 1, control);
+    const TopLabels all = predict_beam(queries.view(), forest, {2, {3, 1.0F}, 1.0F}, 3, 1, control);
     for (std::int64_t row = 0; row < 80; ++row) {
         Csr one;
         one.n_cols = 12;
@@ -324,7 +296,7 @@ TEST_CASE("one row finds features by search, many rows by a table: same scores")
         one.values.assign(queries.values.begin() + queries.indptr[row],
                           queries.values.begin() + queries.indptr[row + 1]);
         one.indptr.push_back(static_cast<std::int64_t>(one.indices.size()));
-        const TopLabels alone = predict_beam(one.view(), forest, {2, {}, 1.0F}, 3, 1, control);
+        const TopLabels alone = predict_beam(one.view(), forest, {2, {3, 1.0F}, 1.0F}, 3, 1, control);
         for (int rank = 0; rank < 3; ++rank) {
             CHECK(alone.label_ids[rank] == all.label_ids[row * 3 + rank]);
             CHECK(alone.scores[rank] == all.scores[row * 3 + rank]);
@@ -338,7 +310,7 @@ TEST_CASE("routes name every row at every leaf when the beam is wide, and so man
     const ForestView forest = forest_of(problem.shape, edges);
     Control control;
     const Routes wide = route_rows(problem.x.view(), forest, {100, {}, 1.0F}, 2, control);
-    const Routes narrow = route_rows(problem.x.view(), forest, {2, {}, 1.0F}, 2, control);
+    const Routes narrow = route_rows(problem.x.view(), forest, {2, {3, 1.0F}, 1.0F}, 2, control);
     CHECK(narrow.row_ids.size() == 120);
     for (std::int64_t node = 0; node < forest.shape.n_nodes(); ++node) {
         const auto children = forest.shape.children(node);

@@ -14,6 +14,7 @@
 #include "linear/rows.hpp"
 #include "linear/starts.hpp"
 #include "linear/train_ova.hpp"
+#include "tests/csr_rows.hpp"
 
 using namespace longtail;
 using namespace longtail::linear;
@@ -22,29 +23,7 @@ namespace {
 
 const OvaConfig kConfig{Loss::squared_hinge, 1.0, 0.01,  1.0F, true, 0.01F, true, 100,
                         CgRule::residual,    0.1, false, false};
-
-struct Csr {
-    std::vector<std::int64_t> indptr{0};
-    std::vector<std::int32_t> indices;
-    std::vector<float> values;
-    std::int64_t n_cols = 0;
-    CsrView view() const { return {static_cast<std::int64_t>(indptr.size()) - 1, n_cols, indptr, indices, values}; }
-};
-
-Csr random_rows(std::int64_t n_rows, std::int32_t n_cols, double density, std::uint64_t seed) {
-    Random random(seed, 0);
-    Csr out;
-    out.n_cols = n_cols;
-    for (std::int64_t row = 0; row < n_rows; ++row) {
-        for (std::int32_t col = 0; col < n_cols; ++col)
-            if (random.uniform() < density) {
-                out.indices.push_back(col);
-                out.values.push_back(static_cast<float>(random.normal()));
-            }
-        out.indptr.push_back(static_cast<std::int64_t>(out.indices.size()));
-    }
-    return out;
-}
+const OvaStart kStart{StartKind::mean_separating, 1.0, -2.0, -2.0, {}, {}, {}, {}, {}};
 
 std::vector<double> densify(const Csr& csr, std::int64_t row, double bias) {
     std::vector<double> out(static_cast<std::size_t>(csr.n_cols) + 1, 0.0);
@@ -262,7 +241,7 @@ TEST_CASE("labels of short rows obey the stopping rule over all rows") {
         const std::vector<float> margins = row_margins(rows, mean, 1.0F);
         const OvaLabels labels{{24, 600, indptr, row_ids}, {}};
         Control control;
-        const OvaResult result = train_ova(rows, labels, OvaMoments{mean, margins, {}}, {}, config, control);
+        const OvaResult result = train_ova(rows, labels, OvaMoments{mean, margins, {}}, kStart, config, control);
         for (std::int64_t label = 0; label < 24; ++label) {
             std::vector<char> is_positive(600, 0);
             for (std::int64_t i = indptr[label]; i < indptr[label + 1]; ++i) is_positive[row_ids[i]] = 1;
@@ -307,7 +286,7 @@ TEST_CASE("training stops on request") {
     control.cancel();
     const OvaLabels labels{{1, 50, indptr, row_ids}, {}};
     const OvaMoments moments{mean, margins, {}};
-    CHECK_THROWS_AS(train_ova(rows, labels, moments, {}, kConfig, control), Cancelled);
+    CHECK_THROWS_AS(train_ova(rows, labels, moments, kStart, kConfig, control), Cancelled);
 }
 
 TEST_CASE("an index from a file is refused unless it is one") {

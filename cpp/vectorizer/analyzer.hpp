@@ -11,9 +11,9 @@
 namespace longtail {
 
 struct AnalyzerConfig {
-    int max_ngram = 1;  // words in a feature, at most; 0: no words
-    int min_chars = 3;
-    int max_chars = 0;  // characters in a feature, at most; 0: no characters
+    int max_ngram{};  // words in a feature, at most; 0: no words
+    int min_chars{};
+    int max_chars{};  // characters in a feature, at most; 0: no characters
 };
 
 // Cuts a text into features, exactly as scikit-learn's vectorizers do with their default pattern: words are runs of two

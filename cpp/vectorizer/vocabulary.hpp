@@ -19,9 +19,9 @@ struct Vocabulary {
 };
 
 struct VocabularyLimits {
-    std::int64_t min_rows = 1;
-    std::int64_t max_rows = 0;
-    std::int64_t max_features = -1;  // keep the most frequent ones (occurrences, ties by code point); -1: all
+    std::int64_t min_rows{};
+    std::int64_t max_rows{};
+    std::int64_t max_features{};  // keep the most frequent ones (occurrences, ties by code point); -1: all
 };
 
 Vocabulary learn_vocabulary(std::span<const std::string_view> texts, const Analyzer& analyzer,

@@ -45,7 +45,7 @@ class Prepared:
         }
 
 
-def drop_labels(Y: Any, a: float = 0.55, b: float = 1.5, seed: int = 0) -> sp.csr_array:
+def drop_labels(Y: Any, a: float = PropensityModel.a, b: float = PropensityModel.b, seed: int = 0) -> sp.csr_array:
     """Keep each label of each row with the propensity of the label: what is left of a complete truth."""
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
     chances = PropensityModel(a, b).from_counts(counts, Y.shape[0])

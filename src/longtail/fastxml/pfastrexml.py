@@ -102,8 +102,8 @@ class PfastXML(FastXML):
     array([0, 1, 2, 3], dtype=int32)
     """
 
-    propensity_a: Annotated[float, Real(0, 100)] = 0.55
-    propensity_b: Annotated[float, Real(0, above=True)] = 1.5
+    propensity_a: Annotated[float, Real(0, 100)] = PropensityModel.a
+    propensity_b: Annotated[float, Real(0, above=True)] = PropensityModel.b
 
     def _label_weights(self, Y: sp.csr_array) -> NDArray[np.float32]:
         return (1 / self._propensities(Y)).astype(np.float32)
