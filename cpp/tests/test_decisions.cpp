@@ -126,12 +126,23 @@ TEST_CASE("probabilities on a surface are those of its naive twin, for any numbe
 TEST_CASE("a short list gives the ranking of all labels wherever it says that it does") {
     constexpr std::int32_t kLabels = 30;
     constexpr std::int64_t kTop = 3;
-    std::vector<std::int64_t> counts(kLabels);
-    std::vector<float> slopes(kLabels);
-    for (std::int32_t label = 0; label < kLabels; ++label) {
-        counts[label] = 1 + (kLabels - label) * 3;
-        slopes[label] = 1.0F + 0.1F * static_cast<float>(label);
+    // Three labels share a curve: the lower the curve, the greater its slope.
+    constexpr std::int32_t kCurves = kLabels / 3;
+    std::vector<std::int32_t> curve_of_label(kLabels);
+    for (std::int32_t label = 0; label < kLabels; ++label) curve_of_label[label] = label / 3;
+    std::vector<float> slopes(kCurves);
+    std::vector<double> log_odds;
+    for (std::int32_t curve = 0; curve < kCurves; ++curve) {
+        slopes[curve] = 1.0F + 0.3F * static_cast<float>(curve);
+        for (std::size_t knot = 0; knot < kScoreKnots.size(); ++knot)
+            log_odds.push_back(kLogOdds[knot] - 0.2 * static_cast<double>(curve));
     }
+    const CurvesView curves{curve_of_label, kScoreKnots, log_odds, slopes};
+    const auto value_of = [&](std::int32_t label, double score) {
+        const std::int32_t curve = curve_of_label[label];
+        const double z = naive_log_odds(score, 0.0) - 0.2 * static_cast<double>(curve);
+        return slopes[curve] * static_cast<float>(1.0 / (1.0 + std::exp(-z)));
+    };
     // All labels of each row by falling score, and the same cut to eight.
     Candidates all = random_candidates(400, kLabels, kLabels, 0, 5);
     Candidates few{400, 8, {}, {}};
@@ -152,21 +163,23 @@ TEST_CASE("a short list gives the ranking of all labels wherever it says that it
     std::vector<float> bounds;
     for (float score = -1.0F; score <= 3.0F; score += 0.25F) {
         float greatest = 0.0F;
-        for (std::int32_t label = 0; label < kLabels; ++label) {
-            const double z = naive_log_odds(score, std::log1p(static_cast<double>(counts[label])));
-            greatest = std::max(greatest, slopes[label] * static_cast<float>(1.0 / (1.0 + std::exp(-z))));
-        }
+        for (std::int32_t label = 0; label < kLabels; ++label) greatest = std::max(greatest, value_of(label, score));
         bound_scores.push_back(score);
         bounds.push_back(greatest * 1.0001F);
     }
     bounds.push_back(slopes.back());
     Control control;
-    const Shortlisted whole = rank_calibrated(all.view(), counts, kSurface, slopes, {}, kTop, 1, control);
-    const Shortlisted cut =
-        rank_calibrated(few.view(), counts, kSurface, slopes, {bound_scores, bounds}, kTop, 1, control);
+    const Shortlisted whole = rank_calibrated(all.view(), curves, {}, kTop, 1, control);
+    const Shortlisted cut = rank_calibrated(few.view(), curves, {bound_scores, bounds}, kTop, 1, control);
     int n_open = 0;
     for (std::int64_t row = 0; row < 400; ++row) {
         CHECK(whole.is_open[row] == 0);
+        std::vector<double> values;
+        for (std::int64_t i = row * kLabels; i < (row + 1) * kLabels; ++i)
+            values.push_back(value_of(all.label_ids[i], all.values[i]));
+        const auto best = naive_best(values, all.view().row_labels(row), kTop);
+        for (std::int64_t i = 0; i < kTop; ++i)
+            CHECK(whole.chosen.scores[row * kTop + i] == doctest::Approx(values[best[i]]).epsilon(1e-5));
         n_open += cut.is_open[row];
         if (cut.is_open[row] == 0)
             for (std::int64_t i = row * kTop; i < (row + 1) * kTop; ++i)
@@ -174,8 +187,7 @@ TEST_CASE("a short list gives the ranking of all labels wherever it says that it
     }
     CHECK(n_open > 0);
     CHECK(n_open < 400);
-    const Shortlisted again =
-        rank_calibrated(few.view(), counts, kSurface, slopes, {bound_scores, bounds}, kTop, 4, control);
+    const Shortlisted again = rank_calibrated(few.view(), curves, {bound_scores, bounds}, kTop, 4, control);
     CHECK(again.chosen.label_ids == cut.chosen.label_ids);
     CHECK(again.is_open == cut.is_open);
 }

@@ -72,6 +72,11 @@ class XMCClassifier(Estimator):
     _ranges: ClassVar[Any] = Collected(Between, OneOf, single=True)
     # Parameters that came after format 2, with the values that older models were trained with.
     _absent: ClassVar[dict[str, Any]] = {}
+    # What a fitted model can do besides ranking: add labels, and correct single ones from a few rows.
+    _can_add_labels: ClassVar[bool] = False
+    _can_correct_labels: ClassVar[bool] = False
+    # Options of `predict_top_k` besides those of all estimators.
+    _ranking_options: ClassVar[frozenset[str]] = frozenset()
     # predict() returns the labels whose score reaches this.
     _threshold: ClassVar[float] = 0.5
 
@@ -247,6 +252,24 @@ class XMCClassifier(Estimator):
     def takes_texts(self) -> bool:
         """Inputs are rows of features; a Tagger takes texts."""
         return False
+
+    @property
+    def ranking_options(self) -> frozenset[str]:
+        """Names of the options of `predict_top_k` that not every estimator has."""
+        return self._ranking_options
+
+    def resolve(self, X: Any, y: Any) -> Self:
+        """Return the estimator that fits these rows: this one. `Auto` chooses one."""
+        return self
+
+    def with_parts(self) -> Self:
+        """Return the estimator to search parameters for: this one."""
+        return self
+
+    def checked_pairs(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Check the kinds of rows and labels; returns both as matrices."""
+        rows = X if sp.issparse(X) else np.asarray(X)
+        return rows, checked_labels(type(self).__name__, y, rows.shape[0]).Y
 
     @property
     def label_names_(self) -> list[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeGuard, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._topk import Tag, TopK
+
+if TYPE_CHECKING:
+    from longtail.tagging import Tagger
 
 
 @runtime_checkable
@@ -21,6 +24,10 @@ class Model(Protocol):
     @property
     def takes_texts(self) -> bool:
         """Whether inputs are texts; otherwise they are rows of features."""
+
+    @property
+    def ranking_options(self) -> frozenset[str]:
+        """Names of further options of `predict_top_k` and `propose`, such as n_trees."""
 
     @property
     def n_features_in_(self) -> int:
@@ -57,6 +64,12 @@ class Model(Protocol):
     def propose(self, inputs: Any, top_k: int | None = 5, *, threshold: Any = None, **ranking: Any) -> list[list[Tag]]:
         """Propose labels for each input, best first, by name where labels have names."""
 
+    def with_parts(self) -> Self:
+        """Return a model to search parameters for: one whose parts are all there, though not fitted."""
+
+    def checked_pairs(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Check inputs and their labels to learn from; return them in a form that rows can be taken from."""
+
     def encode(self, labels: Any) -> tuple[sp.csr_array, int]:
         """Turn the labels of a data file into a matrix; also return how many were unknown."""
 
@@ -65,3 +78,8 @@ class Model(Protocol):
 
     def with_threads(self, n_jobs: int | None) -> Self:
         """Return the same model, not a copy of its arrays, that uses `n_jobs` threads."""
+
+
+def takes_texts(model: object) -> TypeGuard[Tagger]:
+    """Say whether a model, or anything else, takes texts: whatever does has the methods of a Tagger."""
+    return bool(getattr(model, "takes_texts", False))

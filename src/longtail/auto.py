@@ -103,6 +103,14 @@ class Auto(Parameters):
         _logger.info("%s", choice.reason)
         return choice
 
+    def resolve(self, X: Any, y: Any) -> Any:
+        """Return the estimator that fits these rows."""
+        return self.choose(X, y).estimator
+
+    def with_parts(self) -> Any:
+        """Return the estimator to search parameters for: a DiSMEC."""
+        return self._make("dismec", "DiSMEC")
+
     def check_params(self) -> None:
         """Raise ValueError or TypeError if a parameter is not allowed."""
         _rules.check_params("Auto", self.get_params(deep=False), self._rules)

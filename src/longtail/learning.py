@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from longtail._array_files import staged
+from longtail._model import takes_texts
 from longtail._os import open_lock_file, try_lock
 from longtail.feedback import Feedback, FeedbackStore, Stored, feedback_path
 from longtail.saving import describe, load, save
@@ -133,7 +134,7 @@ def _start(path: Path) -> _Start:
 
 def _load_tagger(path: Path) -> Tagger:
     tagger = load(path)
-    if not isinstance(tagger, Tagger):
+    if not takes_texts(tagger):
         raise ValueError(f"{path}: must be a model for texts to learn from corrections")
     return tagger
 

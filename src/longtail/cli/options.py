@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -281,10 +281,12 @@ def make_vectorizer(pairs: tuple[str, ...]) -> TextVectorizer:
 
 def load_tagger(path: Path, n_jobs: int | None, *, verify: bool = True) -> Tagger:
     """Load a model that takes texts."""
+    from longtail._model import takes_texts
+
     model = load_model(path, n_jobs, verify=verify)
-    if not model.takes_texts:
+    if not takes_texts(model):
         raise ValueError(f"{path} ranks vectors, not texts; train on .jsonl, .csv or .tsv to get a model for texts")
-    return cast("Tagger", model)
+    return model
 
 
 def blocks_of(texts: tuple[str, ...]) -> Iterator[list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -76,7 +75,7 @@ def predict(
     if output is not None and output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
     options.check_ranking(model, loaded, ranking)
-    if n_trees is not None and "n_trees" not in inspect.signature(loaded.predict_top_k).parameters:
+    if n_trees is not None and "n_trees" not in loaded.ranking_options:
         raise ValueError(f"--n-trees is for FastXML, PfastXML and PfastreXML of vectors, not {type(loaded).__name__}")
     if threshold == "auto" and loaded.calibration_ is None:
         raise ValueError(f"{model} is not calibrated: run longtail calibrate {model} HELD_OUT_DATA first")

@@ -91,7 +91,6 @@ def train(
                 raise click.UsageError(f"{option} is for texts, but {data} holds vectors")
     import longtail
     from longtail import datasets
-    from longtail.auto import Auto
 
     settings = {"random_state": random_state, "n_jobs": n_jobs, "unit_rows": unit_rows} | options.parse_params(params)
     model = options.make_estimator(estimator, settings)
@@ -109,8 +108,9 @@ def train(
                 trained = tagger.fit(texts, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar")
             else:
                 X, Y = datasets.read(data)
-                chosen = model.choose(X, Y).estimator if isinstance(model, Auto) else model
-                trained = chosen.fit(X, Y, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar")
+                trained = model.resolve(X, Y).fit(
+                    X, Y, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar"
+                )
     except KeyboardInterrupt:
         way = (
             "run the same command again to go on" if checkpoint else "with --checkpoint DIRECTORY a run can be resumed"

@@ -10,6 +10,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 import longtail as lt
+from longtail._model import takes_texts
 
 _MAX_CHARS = 100_000
 _MAX_LABELS = 100
@@ -26,9 +27,9 @@ def create_server(model: str | PathLike[str] | lt.Tagger) -> MCPServer:
     -------
     MCPServer
     """
-    tagger = model if isinstance(model, lt.Tagger) else lt.load(model)
-    if not isinstance(tagger, lt.Tagger):
-        raise TypeError(f"create_server: model must be a Tagger, got {type(tagger).__name__}")
+    tagger = lt.load(model) if isinstance(model, str | PathLike) else model
+    if not takes_texts(tagger):
+        raise TypeError(f"create_server: model must be a Tagger of texts, got {type(tagger).__name__}")
     server = MCPServer("longtail", instructions=f"Tags texts with labels out of {tagger.n_labels_:,}.")
 
     @server.tool()

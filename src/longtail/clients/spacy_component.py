@@ -11,6 +11,7 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 
 import longtail as lt
+from longtail._model import takes_texts
 
 
 @Language.factory(
@@ -83,6 +84,6 @@ class LabelsComponent:
 
     def _load(self, path: str | Path) -> lt.Tagger:
         model = lt.load(path)
-        if not isinstance(model, lt.Tagger):
-            raise TypeError(f"longtail: model must be a Tagger, got a {type(model).__name__} in {path}")
+        if not takes_texts(model):
+            raise TypeError(f"longtail: model must be a Tagger of texts, got a {type(model).__name__} in {path}")
         return model.with_threads(self._n_jobs)

@@ -128,8 +128,8 @@ class DiSMEC(XMCClassifier):
     positive_weights: Annotated[
         str | None, Choice("propensity", "unbiased", "class-balanced"), Nothing(), OneOf(None, "propensity", "unbiased")
     ] = None
-    propensity_a: Annotated[float, Real(0, 100)] = 0.55
-    propensity_b: Annotated[float, Real(0, above=True)] = 1.5
+    propensity_a: Annotated[float, Real(0, 100)] = PropensityModel.a
+    propensity_b: Annotated[float, Real(0, above=True)] = PropensityModel.b
     balance_beta: Annotated[float, Real(0, 0.9999)] = 0.9
     solver: Annotated[str, Choice("auto", "newton")] = "auto"
     cg_rule: Annotated[str, Choice("residual", "quadratic")] = "residual"
@@ -139,6 +139,8 @@ class DiSMEC(XMCClassifier):
 
     _State: ClassVar = OneVsAll
     _threshold: ClassVar[float] = 0.0
+    _can_add_labels: ClassVar[bool] = True
+    _can_correct_labels: ClassVar[bool] = True
     _absent: ClassVar[dict[str, Any]] = {"balance_beta": 0.9}
 
     # ---- training ---------------------------------------------------------------------------------------------

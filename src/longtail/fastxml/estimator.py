@@ -122,6 +122,7 @@ class FastXML(XMCClassifier):
     tree_order: Annotated[str, Choice("random", "accuracy")] = "random"
 
     _State: ClassVar[type[State]] = TreeEnsemble
+    _ranking_options: ClassVar[frozenset[str]] = frozenset({"n_trees"})
     _absent: ClassVar[dict[str, Any]] = {"rank_ties": "first"}
 
     # ---- what a user calls ------------------------------------------------------------------------------------

@@ -128,14 +128,15 @@ class LabelTree(XMCClassifier):
     positive_weights: Annotated[
         str | None, Choice("propensity", "unbiased", "class-balanced"), Nothing(), OneOf(None, "propensity", "unbiased")
     ] = None
-    propensity_a: Annotated[float, Real(0, 100)] = 0.55
-    propensity_b: Annotated[float, Real(0, above=True)] = 1.5
+    propensity_a: Annotated[float, Real(0, 100)] = PropensityModel.a
+    propensity_b: Annotated[float, Real(0, above=True)] = PropensityModel.b
     balance_beta: Annotated[float, Real(0, 0.9999)] = 0.9
     beam_width: Annotated[int | None, Int(1, 2**31 - 1), Nothing()] = None
     link_power: Annotated[int, Int(1, 3)] = 3
     path_weight: Annotated[float | None, Real(0), Nothing()] = None
 
     _State: ClassVar[type[State]] = LabelForest
+    _can_add_labels: ClassVar[bool] = True
     _absent: ClassVar[dict[str, Any]] = {"balance_beta": 0.9}
 
     # ---- the family -------------------------------------------------------------------------------------------

@@ -99,15 +99,13 @@ def _snapshot(source: Path | Tagger, language: str | None, *, verify: bool) -> S
 
 def _load(path: Path, *, verify: bool) -> tuple[Tagger, str]:
     import longtail
-    from longtail.tagging import Tagger
+    from longtail._model import takes_texts
 
     manifest = (path / "manifest.json").read_bytes()
     tagger = longtail.load(path, verify=verify)
-    if not isinstance(tagger, Tagger):
+    if not takes_texts(tagger):
         raise ValueError(
             f"{path} ranks vectors, but the service takes texts; train on texts (.jsonl, .csv) to get such a model"
         )
-    if tagger.vectorizer is None:
-        raise ValueError(f"{path} was fitted on vectors without a vectorizer, but the service takes texts")
     # One request is too little work for several threads; requests run in parallel instead.
     return tagger.with_threads(1), hashlib.sha256(manifest).hexdigest()[:12]

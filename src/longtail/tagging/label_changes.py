@@ -18,7 +18,7 @@ from longtail.tagging.state import TaggerState
 def with_new_labels(state: TaggerState, inputs: Any, labels: list[list[str]], progress: Progress) -> TaggerState:
     """Train the labels that the state does not know and put them behind the others."""
     estimator = state.estimator
-    if not hasattr(estimator, "add_labels"):
+    if not estimator._can_add_labels:
         raise ValueError(
             f"Tagger: add_labels needs an estimator that can add labels (DiSMEC, LabelTree), "
             f"got {type(estimator).__name__}; call fit with all texts"

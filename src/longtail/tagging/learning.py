@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._words import counted
-from longtail.dismec import DiSMEC
 from longtail.tagging.label_names import indicator
 from longtail.tagging.state import TaggerState
 
@@ -81,7 +80,7 @@ class Learnt:
 
 def learn(state: TaggerState, verdicts: Verdicts, *, held_back: float, seed: int) -> tuple[TaggerState, Learnt]:
     """Return the state that has learnt from all verdicts, and what a part of them has taught on the others."""
-    if not isinstance(state.estimator, DiSMEC):
+    if not state.estimator._can_correct_labels:
         raise ValueError(
             f"Tagger: learn needs a DiSMEC, got {type(state.estimator).__name__}; train again on the training texts "
             "and the exported corrections"
@@ -116,7 +115,7 @@ def _taught(state: TaggerState, verdicts: Verdicts) -> tuple[TaggerState, int]:
     def matrix(rows: Sequence[Sequence[str]]) -> sp.csr_array:
         return indicator([[place_of[ids[name]] for name in row if name in ids] for row in rows], len(label_ids))
 
-    estimator: DiSMEC = copy.copy(state.estimator)  # type: ignore[assignment]  # checked in learn
+    estimator: Any = copy.copy(state.estimator)  # one that can correct labels
     vectorizer, n_new_words = state.vectorizer, 0
     if vectorizer is not None:
         vectorizer, places = vectorizer.with_new_features(verdicts.inputs, estimator.n_rows_)

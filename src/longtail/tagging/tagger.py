@@ -26,7 +26,6 @@ from longtail.calibration import Calibration, Measure
 from longtail.datasets import texts_and_labels
 from longtail.datasets.in_memory import is_table, label_lists, text_list
 from longtail.decisions import Threshold, check_utility, choose
-from longtail.dismec import DiSMEC
 from longtail.execution import Executor
 from longtail.metrics import Evaluation, evaluate
 from longtail.propensity import from_counts
@@ -156,7 +155,7 @@ class Tagger(Estimator):
         X = inputs
         if vectorizer is not None:
             X = vectorizer.fit(inputs).transform(inputs, n_jobs=given.n_jobs)
-        estimator = given.choose(X, Y).estimator if isinstance(given, Auto) else given
+        estimator = given.resolve(X, Y)
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         if weighted and "sample_weight" not in signature(estimator.fit).parameters:
             raise ValueError(f"Tagger: sample_weight must be None, because {type(estimator).__name__} takes no weights")
@@ -628,6 +627,11 @@ class Tagger(Estimator):
         return self._whole().vectorizer is not None
 
     @property
+    def ranking_options(self) -> frozenset[str]:
+        """Names of further options of `predict_top_k`: none."""
+        return frozenset()
+
+    @property
     def n_features_in_(self) -> int:
         """Features of a row."""
         return self._whole().estimator.n_features_in_
@@ -717,8 +721,15 @@ class Tagger(Estimator):
     def with_parts(self) -> Tagger:
         """Return a tagger that is not fitted, with copies of its parts in place of None and "tfidf"."""
         estimator, vectorizer = self._new_parts()
-        chosen = estimator if isinstance(estimator, XMCClassifier) else DiSMEC()
-        return type(self)(chosen, vectorizer, blocked=self.blocked)
+        return type(self)(estimator.with_parts(), vectorizer, blocked=self.blocked)
+
+    def checked_pairs(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Check texts, or rows of features without a vectorizer, and the names of their labels; returns lists."""
+        if self.vectorizer is None:
+            return X if sp.issparse(X) else np.asarray(X), label_lists(y)
+        data = texts_and_labels(X, y)
+        data.require_labels()
+        return data.texts, data.labels
 
     def _new_parts(self) -> tuple[XMCClassifier | Auto, TextVectorizer | None]:
         """Return an estimator and a vectorizer that are not fitted, so that a failed fit leaves the old ones alone."""

@@ -8,17 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import metrics, propensity
-from longtail._matrices import checked_labels
 from longtail._progress import Progress, ProgressBar
 from longtail._ranges import Range
 from longtail._rules import Int, Real, Rule, check_params, check_value
 from longtail._words import counted
-from longtail.datasets import texts_and_labels
-from longtail.datasets.in_memory import label_lists
 from longtail.execution import Stopped
 from longtail.tuning.log import Trial
 from longtail.tuning.search import propose
@@ -115,9 +111,8 @@ def autotune(
     given = {"minutes": minutes, "validation_share": validation_share, "random_state": random_state}
     check_params("autotune", given, _RULES)
     check_measure(measure)
-    if hasattr(model, "with_parts"):
-        model = model.with_parts()
-    X, y = _checked_inputs(model, X, y)
+    model = model.with_parts()
+    X, y = model.checked_pairs(X, y)
     where = _checked_ranges(model, ranges)
     search = _Search(model, where, X, y, measure, validation_share, random_state, time.monotonic() + 60 * minutes)
     bar = ProgressBar("tune", "seconds") if progress == "bar" else progress
@@ -244,18 +239,6 @@ class _Search:
         chances = propensity.from_counts(fitted.label_counts_, fitted.n_rows_)
         found = metrics.evaluate(fitted.predict_top_k(_take(self.X, rows), 5), Y, propensity=chances)
         return float(found[self.measure])
-
-
-def _checked_inputs(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Return texts and names as lists, or rows and labels as matrices."""
-    if getattr(model, "vectorizer", None) is not None:
-        data = texts_and_labels(X, y)
-        data.require_labels()
-        return data.texts, data.labels
-    rows = X if sp.issparse(X) else np.asarray(X)
-    if hasattr(model, "vectorizer"):  # a Tagger of vectors
-        return rows, label_lists(y)
-    return rows, checked_labels(type(model).__name__, y, rows.shape[0]).Y
 
 
 def _checked_ranges(model: Any, ranges: Mapping[str, Range] | None) -> dict[str, Range]:
