@@ -70,6 +70,22 @@ inline Register choose(std::uint32_t bits, const Register& yes, const Register& 
 #endif
 }
 
+inline float sum(const Register& lanes) {
+    float parts[kRegisterLanes];
+    store(lanes, parts);
+    for (int width = kRegisterLanes / 2; width > 0; width /= 2)
+        for (int lane = 0; lane < width; ++lane) parts[lane] += parts[lane + width];
+    return parts[0];
+}
+inline float largest(const Register& lanes) {
+    float parts[kRegisterLanes];
+    store(lanes, parts);
+    for (int width = kRegisterLanes / 2; width > 0; width /= 2)
+        for (int lane = 0; lane < width; ++lane)
+            parts[lane] = parts[lane] > parts[lane + width] ? parts[lane] : parts[lane + width];
+    return parts[0];
+}
+
 // Two halves that are worked on together. It has the operators of a vector type.
 template <class Half>
 struct HalvedLanes {
@@ -81,7 +97,7 @@ struct HalvedLanes {
 
     HalvedLanes() = default;
     HalvedLanes(const Half& low_half, const Half& high_half) : low(low_half), high(high_half) {}
-    HalvedLanes(Scalar value) : low(Half{} + value), high(low) {}  // NOLINT(google-explicit-constructor)
+    HalvedLanes(Scalar value) : low(value - Half{}), high(low) {}  // NOLINT(google-explicit-constructor)
 
     // A reference keeps the lanes in memory: not for variables of inner loops.
     Scalar& operator[](std::int64_t lane) { return reinterpret_cast<Scalar*>(this)[lane]; }
@@ -154,6 +170,14 @@ template <class Half>
 HalvedLanes<Half> choose(std::uint32_t bits, const HalvedLanes<Half>& yes, const HalvedLanes<Half>& no) {
     return {choose(bits, yes.low, no.low), choose(bits >> HalvedLanes<Half>::kHalf, yes.high, no.high)};
 }
+template <class Half>
+float sum(const HalvedLanes<Half>& lanes) {
+    return sum(lanes.low + lanes.high);
+}
+template <class Half>
+float largest(const HalvedLanes<Half>& lanes) {
+    return largest(select(lanes.low > lanes.high, lanes.low, lanes.high));
+}
 
 #if defined(__AVX512F__)
 using Lanes = Register;
@@ -173,23 +197,6 @@ inline Lanes abs_lanes(const Lanes& a) { return select(a < Lanes{}, -a, a); }
 
 // True if some lane of a exceeds the bound.
 inline bool any_above(const Lanes& a, float bound) { return bits_greater(a, Lanes{} + bound) != 0; }
-
-inline float sum(const Lanes& lanes) {
-    float parts[kLanes];
-    store(lanes, parts);
-    for (int width = kLanes / 2; width > 0; width /= 2)
-        for (int lane = 0; lane < width; ++lane) parts[lane] += parts[lane + width];
-    return parts[0];
-}
-
-inline float largest(const Lanes& lanes) {
-    float parts[kLanes];
-    store(lanes, parts);
-    for (int width = kLanes / 2; width > 0; width /= 2)
-        for (int lane = 0; lane < width; ++lane)
-            parts[lane] = parts[lane] > parts[lane + width] ? parts[lane] : parts[lane + width];
-    return parts[0];
-}
 
 // exp(-x) for x >= 0, relative error below 1e-6: 2^k times a polynomial on [-½ log 2, ½ log 2].
 inline Lanes exp_minus(const Lanes& x) {

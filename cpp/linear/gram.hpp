@@ -72,7 +72,11 @@ public:
                     sums[part] += entries * factor;
                 }
             }
-            for (int part = 0; part < 4; ++part) out[which[n + part]] = sum(sums[part]);
+            // Written out: a loop over whole sums would keep them in memory.
+            out[which[n]] = sum(sums[0]);
+            out[which[n + 1]] = sum(sums[1]);
+            out[which[n + 2]] = sum(sums[2]);
+            out[which[n + 3]] = sum(sums[3]);
         }
         for (; n < which.size(); ++n) out[which[n]] = dot(row(which[n]), v, width);
     }

@@ -42,9 +42,9 @@ void walk_rows(const Rows& rows, const std::int32_t* row_ids, std::int64_t n, co
     }
 }
 
-// sums += value * the weights of kPairs pairs of blocks.
+// sums += value * the weights of kPairs pairs of blocks. Inlined by force: a call would put the sums into memory.
 template <int kPairs>
-void add_rounded(float value, const RoundedPairs* weights, Lanes* sums) {
+[[gnu::always_inline]] inline void add_rounded(float value, const RoundedPairs* weights, Lanes* sums) {
     for (int pair = 0; pair < kPairs; ++pair) {
         sums[2 * pair] += value * weights[pair].low();
         sums[2 * pair + 1] += value * weights[pair].high();

@@ -182,9 +182,12 @@ void WorkingSetTrainer<Rows>::scan_rows(int first_pair) {
         rows_.template rounded_dots<kUsedPairs, kPairs, kAhead>(row, rounded_.data() + first_pair, margins);
         for (int block = 0; block < kUsedBlocks; ++block) {
             std::uint32_t above = bits_greater(margins[block], floors_[first_block + block]);
+            if (above == 0) continue;
+            float found[kLanes];
+            store(margins[block], found);
             for (; above != 0; above &= above - 1) {
                 const int lane = std::countr_zero(above);
-                report((first_block + block) * kLanes + lane, static_cast<std::int32_t>(row), margins[block][lane]);
+                report((first_block + block) * kLanes + lane, static_cast<std::int32_t>(row), found[lane]);
             }
         }
     }
