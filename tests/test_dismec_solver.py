@@ -84,20 +84,25 @@ def test_cost_and_bias_mean_what_they_mean_in_linear_svc(cost, bias):
         assert model.label_weights(label)[2] == pytest.approx(svc.intercept_[0] if bias else 0.0, abs=2e-3)
 
 
-@pytest.mark.parametrize("name", ["eurlex", "bibtex"])
-def test_real_labels_end_within_the_rule_of_liblinear(name, request):
+@pytest.mark.parametrize(
+    ("name", "loss"), [("eurlex", "squared_hinge"), ("bibtex", "squared_hinge"), ("bibtex", "logistic")]
+)
+def test_real_labels_end_within_the_rule_of_liblinear(name, loss, request):
+    from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
 
     X, Y = request.getfixturevalue(name)
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
     label_ids = np.random.default_rng(5).choice(np.flatnonzero(counts > 0), 4, replace=False)
     chosen = sp.csr_array(Y[:, label_ids])
-    model = lt.DiSMEC(prune_below=0.0, n_jobs=1).fit(X, chosen)
+    model = lt.DiSMEC(loss=loss, prune_below=0.0, n_jobs=1).fit(X, chosen)
+    assert model.n_unconverged_ == 0
     for label in range(4):
         positive = chosen[:, [label]].toarray().ravel() > 0
-        twin = Problem(X, positive)
-        svc = LinearSVC(dual=False, tol=1e-2).fit(X, positive)
-        liblinear = twin.objective(np.append(svc.coef_.ravel(), svc.intercept_ / svc.intercept_scaling))
+        twin = Problem(X, positive, loss=loss)
+        foreign = LinearSVC(dual=False) if loss == "squared_hinge" else LogisticRegression(solver="liblinear")
+        foreign = foreign.set_params(tol=1e-2).fit(X, positive)
+        liblinear = twin.objective(np.append(foreign.coef_.ravel(), foreign.intercept_ / foreign.intercept_scaling))
         w = weights_of(model, label)
         gradient = np.linalg.norm(twin.gradient(w))
         assert gradient <= twin.tolerance() * (1 + 1e-4)
@@ -143,11 +148,13 @@ def test_a_label_of_short_rows_does_not_see_the_others():
             np.testing.assert_array_equal(part, expected)
 
 
-def test_a_label_does_not_see_which_others_share_its_passes():
-    X, Y = random_problem(6, n_rows=400, n_labels=70)
-    together = lt.DiSMEC(n_jobs=1).fit(X, Y)
+# The Hessian of the logistic loss samples from 4,096 rows on.
+@pytest.mark.parametrize(("loss", "n_rows"), [("squared_hinge", 400), ("logistic", 5000)])
+def test_a_label_does_not_see_which_others_share_its_passes(loss, n_rows):
+    X, Y = random_problem(6, n_rows=n_rows, n_labels=70)
+    together = lt.DiSMEC(loss=loss, n_jobs=1).fit(X, Y)
     for label in (0, 33, 69):
-        alone = lt.DiSMEC(n_jobs=1).fit(X, sp.csr_array(Y[:, [label]]))
+        alone = lt.DiSMEC(loss=loss, n_jobs=1).fit(X, sp.csr_array(Y[:, [label]]))
         for part, expected in zip(alone.label_weights(0), together.label_weights(label), strict=True):
             np.testing.assert_array_equal(part, expected)
 

@@ -21,6 +21,7 @@ inline Lanes log_one_plus(const Lanes& u) {
 }
 
 struct SquaredHinge {
+    static constexpr bool kIsSmooth = false;  // most rows have no curvature
     static Lanes value(const Lanes& z) {
         const Lanes gap = max_lanes(1.0F - z, Lanes{});
         return gap * gap;
@@ -30,6 +31,7 @@ struct SquaredHinge {
 };
 
 struct Logistic {
+    static constexpr bool kIsSmooth = true;
     static Lanes value(const Lanes& z) {
         const Lanes size = select(z > 0.0F, z, -z);
         return max_lanes(-z, Lanes{}) + log_one_plus(exp_minus(size));

@@ -12,6 +12,12 @@ constexpr double kArmijo = 0.01;  // the paper's η
 constexpr int kMaxHalvings = 20;
 constexpr int kMaxCgSteps = 200;
 constexpr float kDiagonalShare = 0.01F;  // the paper's α: preconditioner (1 - α)·1 + α·diag(H)
+// The Hessian of the logistic loss takes rows of little curvature, in units of the cost, from a sample. Tuned on 300
+// labels of EURLex-4K: half the time of a Hessian of all rows.
+constexpr float kLittleCurvature = 0.1F;
+constexpr std::int64_t kSampled = 16;         // one row in so many,
+constexpr float kCounted = 16.0F;             // counted so many times,
+constexpr std::int64_t kRowsOfSample = 4096;  // if there are at least so many rows
 
 using Clock = std::chrono::steady_clock;
 
@@ -167,15 +173,20 @@ void NewtonTrainer<Rows, LossFunction>::set_gradient() {
     if (!config_.regularize_bias) gradient_.back() = Lanes{};
     LaneSum half_squares = inner(gradient_, gradient_);
     active_rows_.clear();
+    // Only the Hessian samples: the gradient, the line search and the stopping rule use all rows.
+    const bool samples = LossFunction::kIsSmooth && rows_.n_rows() >= kRowsOfSample;
+    const Lanes sampled_below = negative_costs_ * (samples ? kLittleCurvature : 0.0F);
     std::size_t cursor = 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         if (row % 4096 == 0) control_.throw_if_stopped();
         const RowSigns at_row = row_signs(row, cursor);
         const Lanes z = at_row.signs * margins_[row];
         const Lanes curvature = at_row.costs * LossFunction::curvature(z);
-        curvatures_[row] = curvature;
         if (bits_greater(curvature, Lanes{}) == 0) continue;
-        active_rows_.push_back(static_cast<std::int32_t>(row));
+        // Each lane decides for itself: no label sees which others share its lanes.
+        curvatures_[row] =
+            select(curvature > sampled_below, curvature, row % kSampled == 0 ? curvature * kCounted : Lanes{});
+        if (bits_greater(curvatures_[row], Lanes{}) != 0) active_rows_.push_back(static_cast<std::int32_t>(row));
         n_active.add(select(curvature > 0.0F, Lanes{} + 1.0F, Lanes{}));
         loss.add(at_row.costs * LossFunction::value(z));
         const Lanes slope = at_row.costs * at_row.signs * LossFunction::slope(z);
