@@ -2,8 +2,8 @@
 
 For each set and seed, an estimator is fitted with `calibrate=True`; lines give P@k, PSP@k and macro-F1@5 of every
 utility on the test rows (`utility`), ECE, Brier score and log loss of the five best labels (`calibration`), and the CPU
-seconds of fit, calibration and prediction (`cost`). `--blend` does the same for DiSMEC, FastXML and GBDTSparse blended.
-`--kernel` times the ascent for macro-F1 on 100,000 rows with 100 candidates.
+seconds of the plain fit, of the calibrated one and of the best of five predictions (`cost`). `--blend` does the same
+for DiSMEC, FastXML and GBDTSparse blended. `--kernel` times the ascent for macro-F1, 100,000 rows with 100 candidates.
 """
 
 import os
@@ -21,6 +21,7 @@ from longtail.metrics import evaluate, macro_f1_at_k
 UTILITIES = ("score", "precision", "balanced", "power:0.5", "psp", "macro-f1", "macro-f1-by-row", "coverage")
 MEASURES = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 MAX_LOSS = 0.25
+N_REPEATS = 5
 
 
 def main():
@@ -55,14 +56,16 @@ def make(options, seed):
 
 def lines(model, train, test):
     (X, Y), (X_test, Y_test) = train, test
-    begin = time.process_time()
-    model.fit(X, Y, calibrate=True)
-    cost = {"part": "cost", "fit_and_calibrate_cpu_seconds": round(time.process_time() - begin, 2)}
+    cost = {"part": "cost"}
+    if not isinstance(model, lt.Blend):  # which is always calibrated
+        model.fit(X[:50], Y[:50])  # loads what the first fit of a process loads
+        cost["fit_cpu_seconds"] = round(cpu_seconds(lambda: model.fit(X, Y)), 2)
+    cost["fit_and_calibrate_cpu_seconds"] = round(cpu_seconds(lambda: model.fit(X, Y, calibrate=True)), 2)
     chances = propensity.from_labels(Y)
     for utility in UTILITIES:
-        begin = time.process_time()
         top = model.predict_top_k(X_test, 5, utility=utility)
-        cost[f"predict_ms_per_row {utility}"] = round(1e3 * (time.process_time() - begin) / X_test.shape[0], 4)
+        seconds = min(cpu_seconds(lambda: model.predict_top_k(X_test, 5, utility=utility)) for _ in range(N_REPEATS))  # noqa: B023
+        cost[f"predict_ms_per_row {utility}"] = round(1e3 * seconds / X_test.shape[0], 4)
         yield {"part": "utility", "utility": utility, **figures(top, Y_test, chances)}
     top = model.predict_top_k(X_test, 5, utility="macro-f1", max_loss=MAX_LOSS)
     yield {"part": "utility", "utility": "macro-f1", "max_loss": MAX_LOSS, **figures(top, Y_test, chances)}
@@ -76,6 +79,12 @@ def lines(model, train, test):
         "balanced_power": round(model.calibration_.balanced_power_, 4),
     }
     yield cost
+
+
+def cpu_seconds(work):
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
 
 
 def figures(top, Y, chances):

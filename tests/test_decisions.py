@@ -280,6 +280,7 @@ def test_proposals_need_few_candidates(calibrated: Any, options: dict[str, Any])
     expected = rank(lt.TopK(np.where(kept, top.label_ids, -1), top.scores), calibration, wanted["utility"], 3)
     assert found.label_ids.tolist() == expected.label_ids.tolist()
     is_label = found.label_ids >= 0
+    assert found.proba is not None
     np.testing.assert_array_equal(
         found.proba[is_label], values_of(found.label_ids, lt.TopK(top.label_ids, proba))[is_label]
     )
