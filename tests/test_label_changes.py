@@ -198,3 +198,26 @@ def test_the_command_lists_and_changes_labels(tmp_path: Path) -> None:
     for arguments in (["rename", "five"], ["remove"], ["list", "five"], ["block", "five", "--text-column", "x"]):
         refused = longtail("labels", model, *arguments, ok=False)
         assert (refused.code, refused.stderr.count("\n")) == (2, 1), arguments
+
+
+def test_a_renamed_label_keeps_what_the_vocabulary_says_of_it() -> None:
+    texts, labels = ["web server", "web browser", "mail server", "mail reader"] * 3, [["w"], ["w"], ["m"], ["m"]] * 3
+    tagger = lt.Tagger(lt.DiSMEC(n_jobs=1)).fit(texts, labels)
+    concepts = [
+        lt.Concept(id="w", names={"en": "web"}),
+        lt.Concept(id="m", names={"en": "mail"}, parents=["w"], retired=True),
+        lt.Concept(id="other", names={"en": "something else"}),
+    ]
+    tagger.set_vocabulary(lt.Vocabulary(concepts)).rename_labels({"w": "www", "m": "post"})
+    vocabulary = tagger.vocabulary_
+    assert vocabulary is not None
+    assert (vocabulary.name("www"), vocabulary.name("post")) == ("web", "mail")
+    assert vocabulary.parents("post") == ["www"]
+    assert {tag.label for tag in tagger.tag(["web mail"])[0]} == {"www"}, "a retired label stays retired"
+    tagger.rename_labels({"www": "other"})
+    assert tagger.vocabulary_ is not None
+    assert tagger.vocabulary_.name("other") == "something else", "the name belongs to the id"
+    tagger.set_vocabulary(lt.Vocabulary(concepts)).rename_labels({"other": "w", "post": "m"}).rename_labels(
+        {"w": "m", "m": "w"}
+    )
+    assert tagger.vocabulary_.name("m") == "web"

@@ -65,6 +65,16 @@ def test_blocked_and_excluded_labels_are_replaced_by_the_next_best(texts: list[s
     assert names(blocking.tag([text], exclude=["mail"])[0])[0] == "game"
 
 
+@pytest.mark.parametrize("wrong", ["web", 5, [1], None])
+def test_what_is_blocked_is_checked_when_it_is_set(tagger: lt.Tagger, wrong: Any) -> None:
+    with pytest.raises(TypeError, match="Tagger: blocked must"):
+        tagger.blocked = wrong
+    with pytest.raises(TypeError, match="Tagger: blocked must"):
+        lt.Tagger(blocked=wrong)
+    tagger.blocked = (name for name in ["web"])
+    assert tagger.blocked == ("web",)
+
+
 def test_include_ranks_only_what_is_asked_for(tagger: lt.Tagger) -> None:
     tags = tagger.tag(["server mailbox chess", "zebra"], include=["rare", "game"])
     assert [set(names(row)) for row in tags] == [{"rare", "game"}, {"rare", "game"}]

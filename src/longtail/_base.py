@@ -181,8 +181,26 @@ class XMCClassifier(Estimator):
         """
         return self._checked_top_k(X, top_k, self._top_k, utility, max_loss)
 
-    def predict(self, X: Any) -> Any:
-        """Decide the labels of each row, in the form that fit got: sparse in, sparse out; 1-D in, 1-D out."""
+    def predict(
+        self, X: Any, *, top_k: int | None = None, utility: str | None = None, max_loss: float | None = None
+    ) -> Any:
+        """Decide the labels of each row, in the form that fit got: sparse in, sparse out; 1-D in, 1-D out.
+
+        With `top_k`, rank them instead, as `predict_top_k` does: scikit-learn's Pipeline has no ``predict_top_k``, but
+        hands on the arguments of ``predict``.
+
+        Parameters
+        ----------
+        X : CSR matrix or array (n_rows, n_features)
+        top_k : int, optional
+            Return the TopK of `predict_top_k` with so many labels per row.
+        utility, max_loss
+            As for `predict_top_k`; only with `top_k`.
+        """
+        if top_k is not None:
+            return self.predict_top_k(X, top_k, utility=utility, max_loss=max_loss)
+        if utility is not None or max_loss is not None:
+            raise ValueError(f"{type(self).__name__}: predict takes utility and max_loss only together with top_k")
         fitted = self._whole()
         X = self._prepared(fitted.facts, X)
         facts = fitted.facts

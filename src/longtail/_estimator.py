@@ -11,6 +11,8 @@ from collections import defaultdict
 from dataclasses import fields
 from typing import Any, Self
 
+_DATA = ("self", "X", "y", "texts", "labels")
+
 
 class Parameters:
     """A dataclass whose fields with ``init=True`` are its parameters, as scikit-learn's tools get and set them."""
@@ -80,26 +82,30 @@ class Estimator(Parameters):
         raise NotImplementedError
 
     def get_metadata_routing(self) -> Any:
-        """Return which metadata `fit` and `score` ask for, for scikit-learn's routing."""
+        """Return which arguments of `fit`, `predict` and `score` are asked for, for scikit-learn's routing."""
         from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
         if "_metadata_request" in self.__dict__:
             return get_routing_for_object(self._metadata_request)
         request = MetadataRequest(owner=self)
-        for method in ("fit", "score"):
-            if _takes_weights(getattr(type(self), method)):
-                getattr(request, method).add_request(param="sample_weight", alias=None)
+        for method in ("fit", "predict", "score"):
+            for name in _routed(getattr(type(self), method)):
+                getattr(request, method).add_request(param=name, alias=None)
         return request
 
-    def set_fit_request(self, *, sample_weight: bool | str | None) -> Self:
-        """Say whether `fit` gets ``sample_weight`` from tools that route metadata; as in scikit-learn."""
-        return self._set_request("fit", sample_weight)
+    def set_fit_request(self, **requests: bool | str | None) -> Self:
+        """Say which arguments `fit` gets from tools that route metadata; as in scikit-learn."""
+        return self._set_request("fit", requests)
 
-    def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
-        """Say whether `score` gets ``sample_weight`` from tools that route metadata; as in scikit-learn."""
-        return self._set_request("score", sample_weight)
+    def set_predict_request(self, **requests: bool | str | None) -> Self:
+        """Say which arguments `predict` gets from tools that route metadata; as in scikit-learn."""
+        return self._set_request("predict", requests)
 
-    def _set_request(self, method: str, alias: bool | str | None) -> Self:
+    def set_score_request(self, **requests: bool | str | None) -> Self:
+        """Say which arguments `score` gets from tools that route metadata; as in scikit-learn."""
+        return self._set_request("score", requests)
+
+    def _set_request(self, method: str, requests: dict[str, bool | str | None]) -> Self:
         from sklearn import get_config
 
         name = type(self).__name__
@@ -107,10 +113,13 @@ class Estimator(Parameters):
             raise RuntimeError(
                 f"{name}: set_{method}_request needs sklearn.set_config(enable_metadata_routing=True) first"
             )
-        if not _takes_weights(getattr(type(self), method)):
-            raise TypeError(f"{name}: {method} does not take sample_weight; nothing can be requested for it")
+        known = _routed(getattr(type(self), method))
         request = self.get_metadata_routing()
-        getattr(request, method).add_request(param="sample_weight", alias=alias)
+        for param, alias in requests.items():
+            if param not in known:
+                there = f"it takes {', '.join(known)}" if known else "nothing can be requested for it"
+                raise TypeError(f"{name}: {method} does not take {param}; {there}")
+            getattr(request, method).add_request(param=param, alias=alias)
         self._metadata_request = request
         return self
 
@@ -136,6 +145,8 @@ class Estimator(Parameters):
         )
 
 
-def _takes_weights(method: Any) -> bool:
+def _routed(method: Any) -> list[str]:
+    """Return the arguments of a method that tools may pass on: all but the data."""
     code = method.__code__
-    return "sample_weight" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return [name for name in names if name not in _DATA]

@@ -1,4 +1,4 @@
-"""Ranking measures as scorers for scikit-learn: ``cross_val_score(model, X, Y, scoring=lt.scorers["psp@5"])``."""
+"""Measures as scorers for scikit-learn: ``cross_val_score(model, X, Y, scoring=lt.scorers["psp@5"])``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from longtail import metrics
 from longtail.propensity import from_counts
 
 _NAMES = {"p": "P", "ndcg": "nDCG", "recall": "recall", "psp": "PSP", "psndcg": "PSnDCG"}
+_DECISIONS = ("precision", "recall", "f1")
+_AVERAGES = ("micro", "macro", "samples")
 _NAME = re.compile(r"([a-z]+)@([1-9][0-9]{0,5})")
 
 
@@ -40,20 +42,55 @@ class RankingScorer:
         return float(found[f"{self.measure}@{self.k}"])
 
 
-class _Scorers(Mapping[str, RankingScorer]):
-    """Scorers by name: ``p@1``, ``ndcg@5``, ``recall@10``, ``psp@3``, ``psndcg@5``, for any k."""
+@dataclass(frozen=True)
+class DecisionScorer:
+    """Score what `predict` decides, with scikit-learn's measure of this name; also for a Tagger and lists of names.
 
-    def __getitem__(self, name: str) -> RankingScorer:
+    scikit-learn's own scorers take label matrices only.
+
+    Parameters
+    ----------
+    measure : "precision", "recall" or "f1"
+    average : "micro", "macro" or "samples"
+    """
+
+    measure: str
+    average: str
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        """Decide the labels of X and compare with y: a label matrix, 1-D classes or, for a Tagger, lists of names."""
+        from sklearn.metrics import precision_recall_fscore_support
+
+        model, inputs = _last_step(estimator, X)
+        Y, Y_hat = _matrix_of(model, y), _matrix_of(model, model.predict(inputs))
+        found = precision_recall_fscore_support(Y, Y_hat, average=self.average, zero_division=0.0)
+        return float(found[_DECISIONS.index(self.measure)])
+
+
+class _Scorers(Mapping[str, RankingScorer | DecisionScorer]):
+    """Scorers by name: ``p@1``, ``ndcg@5``, ``recall@10``, ``psp@3``, ``psndcg@5``, for any k, in percent.
+
+    ``f1_micro``, ``precision_macro``, ``recall_samples`` and the like are scikit-learn's, in [0, 1].
+    """
+
+    def __getitem__(self, name: str) -> RankingScorer | DecisionScorer:
         match = _NAME.fullmatch(name.lower()) if isinstance(name, str) else None
-        if match is None or match.group(1) not in _NAMES:
-            raise KeyError(f"scorers: name must be one of {', '.join(_NAMES)} with @k, such as 'psp@5'; got {name!r}")
-        return RankingScorer(_NAMES[match.group(1)], int(match.group(2)))
+        if match is not None and match.group(1) in _NAMES:
+            return RankingScorer(_NAMES[match.group(1)], int(match.group(2)))
+        measure, _, average = name.partition("_") if isinstance(name, str) else ("", "", "")
+        if measure in _DECISIONS and average in _AVERAGES:
+            return DecisionScorer(measure, average)
+        raise KeyError(
+            f"scorers: name must be one of {', '.join(_NAMES)} with @k, such as 'psp@5', or one of "
+            f"{', '.join(_DECISIONS)} with {', '.join(_AVERAGES)}, such as 'f1_micro'; got {name!r}"
+        )
 
     def __iter__(self) -> Iterator[str]:
-        return (f"{name}@{k}" for name in _NAMES for k in (1, 3, 5))
+        yield from (f"{name}@{k}" for name in _NAMES for k in (1, 3, 5))
+        yield from (f"{measure}_{average}" for measure in _DECISIONS for average in _AVERAGES)
 
     def __len__(self) -> int:
-        return 3 * len(_NAMES)
+        return 3 * len(_NAMES) + len(_DECISIONS) * len(_AVERAGES)
 
     def __repr__(self) -> str:
         return f"scorers({', '.join(self)}, …)"

@@ -110,6 +110,21 @@ def test_estimators_without_weights_do_not_take_them(data: Any) -> None:
         lt.Tagger(lt.FastXML()).fit(["aa bb", "aa bb"], [["x"], ["y"]], sample_weight=[1, 2])
 
 
+def test_popularity_and_blends_weigh_rows(data: Any) -> None:
+    X, Y, weights = data
+    rows = np.repeat(np.arange(200), weights)
+    model, repeated = lt.Popularity().fit(X, Y, sample_weight=weights), lt.Popularity().fit(X[rows], Y[rows])
+    np.testing.assert_array_equal(model.ranking_, repeated.ranking_)
+    np.testing.assert_allclose(model.shares_, repeated.shares_, rtol=1e-6)
+    blend = lt.Blend(first=lt.DiSMEC(), second=lt.LabelTree(), n_jobs=1)
+    weighted = clone(blend).fit(X, Y, sample_weight=weights)
+    alone = lt.DiSMEC(n_jobs=1).fit(X, Y, sample_weight=weights)
+    np.testing.assert_array_equal(weighted.first_.coef_.toarray(), alone.coef_.toarray())
+    assert weighted.n_rows_ == np.count_nonzero(weights)
+    with pytest.raises(ValueError, match="Blend: sample_weight must be None, because FastXML takes no weights"):
+        lt.Blend(n_jobs=1).fit(X, Y, sample_weight=weights)
+
+
 def test_an_earlier_model_with_other_weights_is_not_taken_over(data: Any) -> None:
     X, Y, weights = data
     first = lt.DiSMEC(n_jobs=1).fit(X, Y, sample_weight=weights + 1)

@@ -120,9 +120,10 @@ def test_classes_go_through_cross_val_predict(estimator: XMCClassifier, data: An
     np.testing.assert_allclose(calibrated.sum(axis=1), 1)
 
 
-def test_coefficients_are_the_linear_model(data: Any) -> None:
+@pytest.mark.parametrize("linear", [lt.DiSMEC(n_jobs=1), lt.PDSparse(n_jobs=1)], ids=repr)
+def test_coefficients_are_the_linear_model(linear: Any, data: Any) -> None:
     X, Y = data
-    model = lt.DiSMEC(n_jobs=1).fit(X, Y)
+    model = clone(linear).fit(X, Y)
     np.testing.assert_allclose(X @ model.coef_.T.toarray() + model.intercept_, model.decision_function(X), atol=1e-4)
 
 

@@ -22,6 +22,7 @@ from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.baselines.cut_score import CUT_ROWS, CUT_TOP_K, cut_score
 from longtail.baselines.shared_arrays import arrays_of, data_of, run_tasks
+from longtail.dismec.index import label_major
 from longtail.dismec.lookup import places_of_label
 from longtail.dismec.state import WeightIndex
 from longtail.execution import Arrays, Params, Run, Shard
@@ -130,6 +131,17 @@ class PDSparse(XMCClassifier):
         cut = cut_score(top.scores[top.label_ids >= 0], int(Y.indptr[n_rows]))
         index.biases[counts > 0] -= np.float32(cut)
         return SparseWeights(index, np.array(shard["objectives"]))
+
+    @property
+    def coef_(self) -> sp.csr_array:
+        """The weights as a sparse float32 matrix (n_labels, n_features)."""
+        fitted = self._whole()
+        return label_major(fitted.state.index, fitted.facts.n_labels)
+
+    @property
+    def intercept_(self) -> NDArray[np.float32]:
+        """What is added to each label's score, float32 (n_labels,)."""
+        return np.asarray(self._whole().state.index.biases)
 
     def _top_k(self, fitted: Fitted[SparseWeights], X: Matrix, top_k: int) -> TopK:
         return _ranked(fitted.state.index, fitted.facts.label_counts, X, top_k, resolve_n_jobs(self.n_jobs))

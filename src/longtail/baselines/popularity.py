@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,8 +15,9 @@ from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix
+from longtail._progress import Progress
 from longtail._topk import TopK
-from longtail.execution import Arrays, Params, Plan, Run, Shard
+from longtail.execution import Arrays, Executor, Params, Plan, Run, Shard
 
 _LABELS_PER_TASK = 1 << 16
 
@@ -69,8 +71,34 @@ class Popularity(XMCClassifier):
 
     _State: ClassVar = Ranking
 
-    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> Ranking:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        calibrate: bool = False,
+        executor: str | Executor | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: Progress = None,
+    ) -> Self:
+        """Learn from rows and their labels; see the base class. `sample_weight` says how often each row counts."""
+        return self._fit_whole(
+            X,
+            y,
+            sample_weight=sample_weight,
+            calibrate=calibrate,
+            executor=executor,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+
+    def _fit(
+        self, X: Matrix, Y: sp.csr_array, run: Run, *, row_weights: NDArray[np.float32] | None = None, **_options: Any
+    ) -> Ranking:
         n_rows, n_labels = Y.shape
+        if row_weights is not None:
+            return _weighted(Y, row_weights.astype(np.float64))
         plan = Plan(
             owner="Popularity",
             unit="label ranges",
@@ -97,6 +125,13 @@ class Popularity(XMCClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def _weighted(Y: sp.csr_array, weights: NDArray[np.float64]) -> Ranking:
+    sums = np.bincount(Y.indices, weights=np.repeat(weights, np.diff(Y.indptr)), minlength=Y.shape[1])
+    by_sum = np.argsort(-sums, kind="stable").astype(np.int32)
+    seen = by_sum[sums[by_sum] > 0]
+    return Ranking(seen, (sums[seen] / weights.sum()).astype(np.float32))
 
 
 def count_labels(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -46,10 +47,15 @@ class _Fits:
         """Report the progress of so many fits to a run."""
         self.run, self.n_fits, self.n_done = run, n_fits, 0
 
-    def fit(self, model: XMCClassifier, X: Matrix, Y: sp.csr_array, folder: str) -> None:
+    def fit(
+        self, model: XMCClassifier, X: Matrix, Y: sp.csr_array, folder: str, weights: NDArray[np.float32] | None
+    ) -> None:
         """Fit an estimator, with a folder of its own in the checkpoint."""
         path = None if self.checkpoint is None else Path(self.checkpoint) / folder
-        model.fit(X, Y, executor=self.executor, checkpoint=path, progress=self._report)
+        weighted: dict[str, Any] = {} if weights is None else {"sample_weight": weights}
+        if weighted and "sample_weight" not in signature(model.fit).parameters:
+            raise ValueError(f"Blend: sample_weight must be None, because {type(model).__name__} takes no weights")
+        model.fit(X, Y, **weighted, executor=self.executor, checkpoint=path, progress=self._report)
         self.n_done += 1
 
     def _report(self, done: int, total: int) -> None:
@@ -142,15 +148,20 @@ class Blend(XMCClassifier):
         X: Any,
         y: Any,
         *,
+        sample_weight: Any = None,
         calibrate: bool = True,
         executor: str | Executor | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         progress: Progress = None,
     ) -> Self:
-        """Learn from rows and their labels; see the base class. A Blend is calibrated whatever `calibrate` says."""
+        """Learn from rows and their labels; see the base class. A Blend is calibrated whatever `calibrate` says.
+
+        `sample_weight` goes to the estimators, all of which must take it; held-out rows count alike.
+        """
         return self._fit_whole(
             X,
             y,
+            sample_weight=sample_weight,
             calibrate=True,
             executor=executor,
             checkpoint=checkpoint,
@@ -159,7 +170,7 @@ class Blend(XMCClassifier):
         )
 
     def _fit(  # type: ignore[override]
-        self, X: Matrix, Y: sp.csr_array, run: Run, *, fits: _Fits
+        self, X: Matrix, Y: sp.csr_array, run: Run, *, fits: _Fits, row_weights: NDArray[np.float32] | None = None
     ) -> Members:
         n_rows, n_labels = Y.shape
         if n_rows < _MIN_ROWS:
@@ -172,21 +183,27 @@ class Blend(XMCClassifier):
         tops: list[TopK] = []
         fresh = self._fresh()
         fits.begin(run, 2 * len(fresh))
+        weights = None if row_weights is None else row_weights[inside]
         for name, part in fresh.items():
-            fits.fit(part, X[inside], Y[inside], f"{name}-part")
+            fits.fit(part, X[inside], Y[inside], f"{name}-part", weights)
             tops.append(part.predict_top_k(X[outside], depth, utility="score"))
         held_out = HeldOut(tops, Y[outside], counts, len(inside))
         calibrations = held_out.calibrations()
         coefficients, fits.calibration = held_out.learn(depth)
-        return Members(coefficients, **self._whole_members(X, Y, fits, calibrations))
+        return Members(coefficients, **self._whole_members(X, Y, row_weights, fits, calibrations))
 
     def _whole_members(
-        self, X: Matrix, Y: sp.csr_array, fits: _Fits, calibrations: list[Calibration]
+        self,
+        X: Matrix,
+        Y: sp.csr_array,
+        weights: NDArray[np.float32] | None,
+        fits: _Fits,
+        calibrations: list[Calibration],
     ) -> dict[str, XMCClassifier]:
         """Fit every estimator on all rows and give it the calibration of its twin."""
         found = self._fresh()
         for (name, model), calibration in zip(found.items(), calibrations, strict=True):
-            fits.fit(model, X, Y, name)
+            fits.fit(model, X, Y, name, weights)
             model._calibrate_with(calibration)
         return found
 

@@ -139,13 +139,28 @@ def label_lists(labels: Any, *, label_names: Sequence[Any] | None = None, label_
     names = column_names(labels)
     if names is not None:
         return _of_table(labels, names, label_names, label_separator)
-    if hasattr(labels, "tocsr") or (getattr(labels, "ndim", 1) == 2 and np.asarray(labels).dtype.kind in "biuf"):
+    if _is_matrix(labels):
         return _of_matrix(labels, label_names)
     if label_names is not None:
         raise TypeError(f"{_OWNER}: label_names go with a 0/1 matrix of labels, got {type(labels).__name__}")
     rows = as_list("labels", labels)
     _refuse_rows_of_a_matrix(rows)
     return _of_cells(rows, label_separator)
+
+
+def matrix_columns(labels: Any, label_names: Sequence[Any] | None = None) -> list[str] | None:
+    """Return the names of the columns of a 0/1 matrix; None for labels in any other form."""
+    names = column_names(labels)
+    if names is not None:
+        if len(names) == 1 and label_names is None:
+            return None
+    elif _is_matrix(labels) or label_names is not None:
+        names = list(range(labels.shape[1] if hasattr(labels, "shape") else len(labels[0])))
+    return None if names is None else list(map(str, names if label_names is None else label_names))
+
+
+def _is_matrix(labels: Any) -> bool:
+    return hasattr(labels, "tocsr") or (getattr(labels, "ndim", 1) == 2 and np.asarray(labels).dtype.kind in "biuf")
 
 
 def column_names(table: Any) -> list[Any] | None:

@@ -43,7 +43,8 @@ def take_apart(tagger: Tagger) -> Parts:
             "example_texts_": state.example_texts,
         }
         | ({} if state.vocabulary is None else {"vocabulary_": state.vocabulary.to_lines()})
-        | ({"changes_": history.to_lines(state.changes)} if state.changes else {}),
+        | ({"changes_": history.to_lines(state.changes)} if state.changes else {})
+        | ({} if state.label_columns is None else {"label_columns_": state.label_columns}),
         models={"estimator": state.estimator, "vectorizer": state.vectorizer},
     )
 
@@ -63,7 +64,9 @@ def expect(cls: type[Tagger], owner: str, fitted: Mapping[str, Any]) -> Expected
         check_value(f'{owner}: "fitted"', "name_weights_", weight, (Real(),))
     if "lineage_" in fitted:
         _check_lineage(f'{owner}: "fitted": lineage_', fitted["lineage_"])
-    return Expected(names=_NAMES, optional_names=frozenset({"vocabulary_", "changes_"}), models=_MODELS)
+    return Expected(
+        names=_NAMES, optional_names=frozenset({"vocabulary_", "changes_", "label_columns_"}), models=_MODELS
+    )
 
 
 def put_together(cls: type[Tagger], parts: Parts) -> Tagger:
@@ -73,6 +76,7 @@ def put_together(cls: type[Tagger], parts: Parts) -> Tagger:
     vectorizer, calibration = parts.models.get("vectorizer"), parts.models.get("calibration_")
     check_length("label_names_", label_names, estimator.n_labels_)
     check_distinct("label_names_", label_names)
+    check_distinct("label_columns_", parts.names.get("label_columns_", []))
     if vectorizer is not None:
         check_length("the vocabulary", range(vectorizer.n_features_), estimator.n_features_in_)
     if calibration is not None:  # taggers of the first 0.2 builds kept it beside the estimator
@@ -86,6 +90,7 @@ def put_together(cls: type[Tagger], parts: Parts) -> Tagger:
         state,
         evaluated_on=parts.fitted.get("evaluated_on_"),
         text_columns=parts.fitted.get("text_columns_"),
+        label_columns=parts.names.get("label_columns_"),
         vocabulary=Vocabulary.from_lines(parts.names["vocabulary_"]) if "vocabulary_" in parts.names else None,
         name_weights=None if weights is None else np.array(weights, dtype=np.float64),
         changes=history.from_lines(parts.names.get("changes_", ())),

@@ -79,4 +79,11 @@ def with_renamed_labels(state: TaggerState, names: Mapping[str, str]) -> TaggerS
     if len(set(renamed)) != len(renamed):
         twice = next(name for name in names.values() if renamed.count(name) > 1)
         raise ValueError(f"Tagger: rename_labels: {twice!r} would name two labels; labels cannot be merged by renaming")
-    return replace(state, label_names=renamed).with_labels_changed(dict(names))
+    columns, vocabulary = state.label_columns, state.vocabulary
+    changed = replace(
+        state,
+        label_names=renamed,
+        label_columns=None if columns is None else [names.get(name, name) for name in columns],
+        vocabulary=None if vocabulary is None else vocabulary.renamed(names),
+    )
+    return changed.with_labels_changed(dict(names))

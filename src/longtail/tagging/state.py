@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from longtail._base import XMCClassifier
 from longtail.calibration import Calibration
-from longtail.datasets.in_memory import label_lists
+from longtail.datasets.in_memory import column_names, label_lists, matrix_columns
 from longtail.tagging.history import Change, ChangeKind, Lineage
 from longtail.tagging.label_names import checked_names, indicator
 from longtail.tagging.label_search import LabelSearch
@@ -36,6 +36,9 @@ class TaggerState:
     name_weights: NDArray[np.float64] | None = None  # what overlaps of names are worth; see name_matching
     # Columns of a table that texts are made of, with their weights, where they are not just "text".
     text_columns: dict[str, int] | None = None
+    # Columns of the 0/1 matrix that labels came in, if they did: `predict` returns such a matrix. Labels that were
+    # added later are columns behind these.
+    label_columns: list[str] | None = None
     changes: tuple[Change, ...] = ()  # since the training
     lineage: Lineage | None = None  # of a model that `longtail learn` made
 
@@ -64,6 +67,12 @@ class TaggerState:
         known = self.label_ids
         others = (concept for concept in self.vocabulary or () if not concept.retired)
         return [*self.label_names, *(concept.id for concept in others if concept.id not in known)]
+
+    @cached_property
+    def column_names(self) -> list[str] | None:
+        """The columns of the matrices that `predict` returns; None if it returns names."""
+        known = self.label_columns
+        return None if known is None else list(dict.fromkeys([*known, *self.label_names]))
 
     @cached_property
     def search(self) -> LabelSearch:
@@ -116,6 +125,13 @@ class TaggerState:
     def encode(self, labels: Any) -> tuple[sp.csr_array, int]:
         """Turn label names into a matrix over the known labels; also return how many names were unknown."""
         ids = self.label_ids
-        rows = label_lists(labels)
+        is_plain_matrix = column_names(labels) is None and matrix_columns(labels) is not None
+        rows = label_lists(labels, label_names=self.column_names if is_plain_matrix else None)
+        n_names = sum(map(len, rows))
         n_unknown = sum(name not in ids for row in rows for name in row)
+        if is_plain_matrix and self.column_names is None and n_unknown == n_names > 0:
+            raise ValueError(
+                f"Tagger: labels must hold names that the tagger knows, such as {self.label_names[0]!r}; got a matrix "
+                f"whose columns have no names; give lists of names, or fit on a matrix too"
+            )
         return indicator([[ids[name] for name in row if name in ids] for row in rows], len(ids)), n_unknown

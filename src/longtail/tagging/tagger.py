@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import Any, Literal, Self
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from longtail._base import XMCClassifier
 from longtail._estimator import Estimator
+from longtail._matrices import checked_weights
 from longtail._progress import Progress
 from longtail._ranges import Range
 from longtail._rules import Choice, Int, Nothing, Real, check_value
@@ -22,16 +23,16 @@ from longtail._threads import resolve_n_jobs
 from longtail._topk import Tag, TopK, tags_of
 from longtail._words import counted
 from longtail.auto import Auto
-from longtail.calibration import Calibration, Measure
+from longtail.calibration import Calibration, Measure, find_hits
 from longtail.datasets import texts_and_labels
-from longtail.datasets.in_memory import is_table, label_lists, text_list
+from longtail.datasets.in_memory import is_table, label_lists, matrix_columns, text_list
 from longtail.decisions import Threshold, check_utility, choose
 from longtail.execution import Executor
 from longtail.metrics import Evaluation, evaluate
 from longtail.propensity import from_counts
 from longtail.tagging.explanations import Explanation, explain_text
 from longtail.tagging.label_changes import with_new_labels, with_renamed_labels, without_labels
-from longtail.tagging.label_names import checked_names, encode_labels
+from longtail.tagging.label_names import checked_names, encode_labels, indicator
 from longtail.tagging.learning import Learnt, Verdicts, learn
 from longtail.tagging.name_matching import learn_weights, proba_of
 from longtail.tagging.ranking import rank_allowed
@@ -139,6 +140,7 @@ class Tagger(Estimator):
             As for the estimator's ``fit``.
         """
         given, vectorizer = self._new_parts()
+        given_labels = labels
         inputs, labels, columns = _labelled(
             vectorizer,
             texts,
@@ -149,6 +151,7 @@ class Tagger(Estimator):
             label_separator=label_separator,
             label_names=label_names,
         )
+        label_columns = None if given_labels is None else matrix_columns(given_labels, label_names)
         names, Y = encode_labels(labels)
         if not names:
             raise ValueError("Tagger: no text has a label; nothing to learn")
@@ -164,7 +167,8 @@ class Tagger(Estimator):
         )
         examples = _short_texts(inputs) if isinstance(inputs, list) else []
         columns = None if columns == {"text": 1} else columns
-        self._put(TaggerState(estimator, vectorizer, names, example_texts=examples, text_columns=columns))
+        state = TaggerState(estimator, vectorizer, names, example_texts=examples, text_columns=columns)
+        self._put(replace(state, label_columns=label_columns))
         return self
 
     def tag(
@@ -334,20 +338,30 @@ class Tagger(Estimator):
         chosen = _utility(state, utility)
         return state.estimator.predict_top_k(rows, top_k, utility=chosen, max_loss=max_loss, **ranking)
 
-    def predict(self, X: Any) -> list[list[str]]:
-        """Decide the labels of each text: by the chosen thresholds if the tagger is calibrated, else the best label."""
-        threshold: Threshold = None if self._whole().calibration is None else "auto"
+    def predict(self, X: Any) -> Any:
+        """Decide the labels of each text: by the chosen thresholds if the tagger is calibrated, else the best label.
+
+        Returns lists of names; a CSR matrix with the same columns if `fit` got the labels as a 0/1 matrix.
+        """
+        tagger = copy.copy(self)  # one fitted state for both steps, whatever another thread does
+        state = tagger._whole()
+        threshold: Threshold = None if state.calibration is None else "auto"
         top_k = 1 if threshold is None else None
-        return [[tag.label for tag in tags] for tags in self.tag(X, top_k, threshold=threshold)]
+        rows = [[tag.label for tag in tags] for tags in tagger.tag(X, top_k, threshold=threshold)]
+        if state.column_names is None:
+            return rows
+        columns = {name: column for column, name in enumerate(state.column_names)}
+        return indicator([[columns[name] for name in row] for row in rows], len(columns)).astype(np.int64)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return precision@1 as a share: how often the best label of a text is right."""
-        if sample_weight is not None:
-            raise ValueError("Tagger: score does not take sample_weight; use longtail.metrics.evaluate")
+        """Return precision@1 as a share: how often the best label of a text is right; texts count by their weights."""
         state = self._whole()
-        Y, _ = state.encode(label_lists(y))
+        Y, _ = state.encode(y)
         top = state.estimator.predict_top_k(state.rows(self._checked(state, X)), 1, utility=_utility(state, None))
-        return float(evaluate(top, Y, ks=(1,))["P@1"]) / 100
+        if sample_weight is None:
+            return float(evaluate(top, Y, ks=(1,))["P@1"]) / 100
+        weights = checked_weights("Tagger", sample_weight, Y.shape[0])
+        return float(np.average(find_hits(top.label_ids, Y)[:, 0], weights=weights))
 
     def calibrate(
         self,
@@ -746,8 +760,20 @@ class Tagger(Estimator):
         fresh = None if vectorizer is None else TextVectorizer(**vectorizer.params())
         return type(estimator)(**estimator.get_params(deep=False)), fresh
 
+    @property
+    def blocked(self) -> Iterable[str]:
+        """Labels that are never proposed; may be set at any time."""
+        return self._given_blocked
+
+    @blocked.setter
+    def blocked(self, names: Iterable[str]) -> None:
+        if not isinstance(names, Iterable):
+            raise TypeError(f"Tagger: blocked must be a list of label names, got {names!r}")
+        checked = checked_names("blocked", names)
+        self._given_blocked = tuple(checked) if isinstance(names, Iterator) else names
+
     def _blocked(self) -> frozenset[str]:
-        return frozenset(checked_names("blocked", self.blocked))
+        return frozenset(checked_names("blocked", self.blocked))  # a list may have changed since
 
     def _checked(self, state: TaggerState, texts: Any) -> Any:
         if state.text_columns is not None and is_table(texts):

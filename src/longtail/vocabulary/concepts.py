@@ -177,6 +177,24 @@ class Vocabulary:
             groups.setdefault(root, []).append(label)
         return groups
 
+    def renamed(self, ids: Mapping[str, str]) -> Vocabulary:
+        """Return the same vocabulary with other ids, ``{old: new}``, also among the parents.
+
+        Where the new id is that of another concept, both stay as they are.
+        """
+        kept = dict(ids)
+        while taken := [old for old, new in kept.items() if new in self._concepts and new not in kept]:
+            for old in taken:
+                del kept[old]
+        return Vocabulary(
+            replace(
+                concept,
+                id=kept.get(concept.id, concept.id),
+                parents=[kept.get(parent, parent) for parent in concept.parents],
+            )
+            for concept in self
+        )
+
     def with_parents(self, tags: Sequence[Tag], threshold: float = 0.5) -> list[Tag]:
         """Add parents whose children share the probability: none of them reaches the threshold, but one of them will.
 
