@@ -30,6 +30,51 @@ struct LinearRows {
     nb::object owner;
 };
 
+// The inverted index of short rows as the arrays of a plan: the parts of linear::Postings by name.
+struct PostingsArrays {
+    Array1<std::int32_t> places;
+    Array1<std::int64_t> row_indptr;
+    Array1<std::int32_t> row_features;
+    Array1<float> row_values;
+    Array1<std::int64_t> indptr;
+    Array1<std::int32_t> row_ids;
+    Array1<float> values;
+    Array1<double> sums;
+    Array1<double> squares;
+
+    explicit PostingsArrays(const nb::dict& parts)
+        : places(nb::cast<Array1<std::int32_t>>(parts["places"])),
+          row_indptr(nb::cast<Array1<std::int64_t>>(parts["row_indptr"])),
+          row_features(nb::cast<Array1<std::int32_t>>(parts["row_features"])),
+          row_values(nb::cast<Array1<float>>(parts["row_values"])),
+          indptr(nb::cast<Array1<std::int64_t>>(parts["indptr"])),
+          row_ids(nb::cast<Array1<std::int32_t>>(parts["row_ids"])),
+          values(nb::cast<Array1<float>>(parts["values"])),
+          sums(nb::cast<Array1<double>>(parts["sums"])),
+          squares(nb::cast<Array1<double>>(parts["squares"])) {}
+
+    linear::PostingsView view() const {
+        const CsrView ordered{std::ssize(as_span(places)), std::ssize(as_span(indptr)) - 1, as_span(row_indptr),
+                              as_span(row_features), as_span(row_values)};
+        return {as_span(places), ordered,       as_span(indptr), as_span(row_ids),
+                as_span(values), as_span(sums), as_span(squares)};
+    }
+};
+
+nb::dict as_dict(linear::Postings&& postings) {
+    nb::dict out;
+    out["places"] = to_numpy(std::move(postings.places));
+    out["row_indptr"] = to_numpy(std::move(postings.row_indptr));
+    out["row_features"] = to_numpy(std::move(postings.row_features));
+    out["row_values"] = to_numpy(std::move(postings.row_values));
+    out["indptr"] = to_numpy(std::move(postings.indptr));
+    out["row_ids"] = to_numpy(std::move(postings.row_ids));
+    out["values"] = to_numpy(std::move(postings.values));
+    out["sums"] = to_numpy(std::move(postings.sums));
+    out["squares"] = to_numpy(std::move(postings.squares));
+    return out;
+}
+
 template <class T>
 std::span<const T> optional_span(const std::optional<Array1<T>>& array) {
     return array ? as_span(*array) : std::span<const T>{};
@@ -132,14 +177,28 @@ void bind_training(nb::module_& m) {
                 "control: Control) -> NDArray[numpy.float64] | None"),
         "Solve what all labels of a set of short rows share (cpp/linear/background.hpp); None for other rows.");
     m.def(
+        "ova_postings",
+        [](const LinearRows& rows) {
+            const auto* sparse = std::get_if<SparseRows>(&rows.rows);
+            if (sparse == nullptr) throw std::invalid_argument("ova_postings: rows must be sparse, got dense rows");
+            std::optional<linear::Postings> postings;
+            {
+                const nb::gil_scoped_release no_gil;
+                postings.emplace(*sparse);
+            }
+            return as_dict(std::move(*postings));
+        },
+        nb::arg("rows"), nb::sig("def ova_postings(rows: LinearRows) -> dict[str, NDArray[typing.Any]]"),
+        "Make the inverted index of short rows (cpp/linear/posting_lists.hpp), part by part.");
+    m.def(
         "train_ova",
         [](const LinearRows& rows, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& row_ids,
            const std::optional<Array1<float>>& positive_weights, const std::optional<Array1<float>>& row_weights,
            const Array1<float>& mean, const Array1<float>& mean_margins,
-           const std::optional<Array1<double>>& background, const OvaConfig& config, const std::string& start_kind,
-           double positive_margin, double negative_margin, double bias_weight,
-           const std::optional<Array1<float>>& shared, const std::optional<Array1<float>>& shared_margins,
-           const std::optional<Array1<std::int64_t>>& own_indptr,
+           const std::optional<Array1<double>>& background, const std::optional<nb::dict>& postings,
+           const OvaConfig& config, const std::string& start_kind, double positive_margin, double negative_margin,
+           double bias_weight, const std::optional<Array1<float>>& shared,
+           const std::optional<Array1<float>>& shared_margins, const std::optional<Array1<std::int64_t>>& own_indptr,
            const std::optional<Array1<std::int32_t>>& own_feature_ids, const std::optional<Array1<float>>& own_weights,
            const std::optional<Array1<float>>& own_biases, const std::optional<Array1<std::int32_t>>& parents,
            Control& control) {
@@ -153,7 +212,10 @@ void bind_training(nb::module_& m) {
             start.shared_margins = optional_span(shared_margins);
             start.own_biases = optional_span(own_biases);
             start.parents = optional_span(parents);
-            const linear::OvaMoments moments{as_span(mean), as_span(mean_margins), optional_span(background)};
+            std::optional<PostingsArrays> index;
+            if (postings) index.emplace(*postings);
+            const linear::OvaMoments moments{as_span(mean), as_span(mean_margins), optional_span(background),
+                                             index ? index->view() : linear::PostingsView{}};
             {
                 const nb::gil_scoped_release no_gil;
                 std::visit(
@@ -171,14 +233,14 @@ void bind_training(nb::module_& m) {
         },
         nb::arg("rows"), nb::arg("indptr"), nb::arg("row_ids"), nb::arg("positive_weights").none(),
         nb::arg("row_weights").none(), nb::arg("mean"), nb::arg("mean_margins"), nb::arg("background").none(),
-        nb::arg("config"), nb::arg("start"), nb::arg("positive_margin"), nb::arg("negative_margin"),
-        nb::arg("bias_weight"), nb::arg("shared").none(), nb::arg("shared_margins").none(),
+        nb::arg("postings").none(), nb::arg("config"), nb::arg("start"), nb::arg("positive_margin"),
+        nb::arg("negative_margin"), nb::arg("bias_weight"), nb::arg("shared").none(), nb::arg("shared_margins").none(),
         nb::arg("own_indptr").none(), nb::arg("own_feature_ids").none(), nb::arg("own_weights").none(),
         nb::arg("own_biases").none(), nb::arg("parents").none(), nb::arg("control"),
         nb::sig("def train_ova(rows: LinearRows, indptr: NDArray[numpy.int64], row_ids: NDArray[numpy.int32], "
                 "positive_weights: NDArray[numpy.float32] | None, row_weights: NDArray[numpy.float32] | None, "
                 "mean: NDArray[numpy.float32], mean_margins: NDArray[numpy.float32], background: "
-                "NDArray[numpy.float64] | None, config: OvaConfig, "
+                "NDArray[numpy.float64] | None, postings: dict[str, NDArray[typing.Any]] | None, config: OvaConfig, "
                 "start: str, positive_margin: float, "
                 "negative_margin: float, bias_weight: float, shared: NDArray[numpy.float32] | None, "
                 "shared_margins: NDArray[numpy.float32] | None, own_indptr: NDArray[numpy.int64] | None, "

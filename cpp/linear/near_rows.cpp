@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace longtail::linear {
 
@@ -10,93 +11,111 @@ constexpr int kMaxCgSteps = 100;
 constexpr double kCgShare = 0.1;
 constexpr double kArmijo = 0.01;
 constexpr int kMaxHalvings = 20;
+constexpr double kRounding = 1e-13;  // of the objective: what sums over many rows may be off by
 }  // namespace
 
-void NearRows::clear() {
+void NearRows::clear_rows() {
     begins.assign(1, 0);
     words.clear();
     values.clear();
     offsets.clear();
-    point.clear();
-    is_free.clear();
 }
 
 double NearRows::norm_square(const std::vector<double>& v) const {
     double square = 0.0;
     for (std::size_t i = 0; i + 1 < v.size(); ++i) square += v[i] * v[i];
-    return config.has_background ? square : square + v.back() * v.back() / config.stiffness;
+    return has_background ? square : square + v.back() * v.back() / config.stiffness;
 }
 
-void NearRows::set_gradient() {
+void NearRows::evaluate(Evaluation& out) const {
     const std::size_t n_words = point.size() - 1;
     const double t = point[n_words];
     const auto n_rows = static_cast<std::int64_t>(offsets.size());
-    gradient_ = point;
-    diagonal_.assign(n_words + 1, 1.0);
-    sums_.resize(offsets.size());
-    active_.clear();
-    objective_ = 0.0;
-    loss_ = 0.0;
-    slope_sum_ = 0.0;
-    double bend_sum = 0.0;
-    for (std::size_t i = 0; i < n_words; ++i) objective_ += 0.5 * point[i] * point[i];
+    const double held = has_background ? 2.0 * config.cost * t : 0.0;  // what an offset above zero takes off the slope
+    out.gradient = point;
+    out.slopes.resize(offsets.size());
+    out.active.clear();
+    out.objective = 0.0;
+    out.loss = 0.0;
+    out.slope_sum = 0.0;
+    out.bend_sum = 0.0;
+    for (std::size_t i = 0; i < n_words; ++i) out.objective += 0.5 * point[i] * point[i];
     for (std::int64_t row = 0; row < n_rows; ++row) {
-        sums_[row] = row_sum(row, point);
-        const RowSlope at = row_slope(config, row < n_positives, t, offsets[row], sums_[row]);
-        objective_ += at.value;
-        loss_ += 0.5 * at.bend * at.gap * at.gap;
-        if (at.gap > 0.0) active_.push_back(static_cast<std::int32_t>(row));
-        if (at.slope == 0.0 && at.bend == 0.0) continue;
-        slope_sum_ += at.slope;
-        bend_sum += at.bend;
-        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) {
-            gradient_[words[i]] += at.slope * values[i];
-            diagonal_[words[i]] += at.bend * values[i] * values[i];
+        double margin = t * offsets[row];
+        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) margin += point[words[i]] * values[i];
+        const bool is_positive = row < n_positives;
+        const double gap = is_positive ? 2.0 - margin : margin;
+        const double taken_off = held * std::max(0.0F, offsets[row]);
+        double slope = -taken_off;
+        if (gap > 0.0) {
+            const double cost = is_positive ? config.positive_cost : config.cost;
+            slope += (is_positive ? -2.0 : 2.0) * cost * gap;
+            out.loss += cost * gap * gap;
+            out.bend_sum += 2.0 * cost;
+            out.active.push_back(static_cast<std::int32_t>(row));
         }
+        out.slopes[row] = slope;
+        if (slope == 0.0) continue;
+        out.objective -= taken_off * margin;
+        out.slope_sum += slope;
+        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) out.gradient[words[i]] += slope * values[i];
     }
-    gradient_[n_words] = 0.0;
-    if (!config.has_background) {
-        objective_ += 0.5 * config.stiffness * (t - 1.0) * (t - 1.0);
-        gradient_[n_words] = config.stiffness * (t - 1.0) + slope_sum_;
-        diagonal_[n_words] = config.stiffness + bend_sum;
+    out.objective += out.loss;
+    out.gradient[n_words] = 0.0;
+    if (!has_background) {
+        out.objective += 0.5 * config.stiffness * (t - 1.0) * (t - 1.0);
+        out.gradient[n_words] = config.stiffness * (t - 1.0) + out.slope_sum;
         if (t > 0.0) {
-            objective_ += config.cost * config.n_far * t * t;
-            gradient_[n_words] += 2.0 * config.cost * config.n_far * t;
-            diagonal_[n_words] += 2.0 * config.cost * config.n_far;
+            out.objective += config.cost * config.n_far * t * t;
+            out.gradient[n_words] += 2.0 * config.cost * config.n_far * t;
         }
     }
-    fixed_square_ = 0.0;
-    for (std::size_t i = 0; i < n_words; ++i)
-        if (!is_free[i]) fixed_square_ += gradient_[i] * gradient_[i];
-    gradient_square_ = norm_square(gradient_) - fixed_square_;
+    out.gradient_square = norm_square(out.gradient);
 }
 
 // Conjugate gradients on H p = -g, scaled by the diagonal.
 void NearRows::set_step(double tolerance) {
     const std::size_t n = point.size();
     const double own_shift = config.stiffness + (point.back() > 0.0 ? 2.0 * config.cost * config.n_far : 0.0);
+    active_begins_.assign(1, 0);
+    active_words_.clear();
+    active_values_.clear();
+    diagonal_.assign(n, 1.0);
+    diagonal_.back() = has_background ? 1.0 : own_shift + at_.bend_sum;
+    for (const std::int32_t row : at_.active) {
+        const double bend = 2.0 * (row < n_positives ? config.positive_cost : config.cost);
+        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) {
+            active_words_.push_back(words[i]);
+            active_values_.push_back(values[i]);
+            diagonal_[words[i]] += bend * values[i] * values[i];
+        }
+        active_begins_.push_back(static_cast<std::int64_t>(active_words_.size()));
+    }
     step_.assign(n, 0.0);
     residual_.resize(n);
     direction_.resize(n);
     double current = 0.0;
     for (std::size_t i = 0; i < n; ++i) {
-        residual_[i] = i + 1 < n && !is_free[i] ? 0.0 : -gradient_[i];
+        residual_[i] = -at_.gradient[i];
         direction_[i] = residual_[i] / diagonal_[i];
         current += residual_[i] * direction_[i];
     }
-    const double goal = std::max(kCgShare * kCgShare * gradient_square_, 0.1 * tolerance * tolerance);
+    const double goal = std::max(kCgShare * kCgShare * at_.gradient_square, 0.1 * tolerance * tolerance);
     for (int steps = 0; steps < kMaxCgSteps && norm_square(residual_) > goal; ++steps) {
         product_ = direction_;
-        product_.back() *= own_shift;
-        for (const std::int32_t row : active_) {
-            const double cost = row < n_positives ? config.positive_cost : config.cost;
-            const double bend = 2.0 * cost * (row_sum(row, direction_) + shift_part(direction_, row));
-            for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) product_[words[i]] += bend * values[i];
-            product_.back() += bend * static_cast<double>(offsets[row]);
+        const double shift = has_background ? 0.0 : direction_.back();  // offsets are 1 where t moves
+        double shift_product = own_shift * shift;
+        for (std::size_t place = 0; place < at_.active.size(); ++place) {
+            const std::int64_t end = active_begins_[place + 1];
+            double sum = shift;
+            for (std::int64_t i = active_begins_[place]; i < end; ++i)
+                sum += direction_[active_words_[i]] * active_values_[i];
+            const double bend = 2.0 * (at_.active[place] < n_positives ? config.positive_cost : config.cost) * sum;
+            shift_product += bend;
+            for (std::int64_t i = active_begins_[place]; i < end; ++i)
+                product_[active_words_[i]] += bend * active_values_[i];
         }
-        if (config.has_background) product_.back() = 0.0;
-        for (std::size_t i = 0; i + 1 < n; ++i)
-            if (!is_free[i]) product_[i] = 0.0;
+        product_.back() = has_background ? 0.0 : shift_product;
         double curvature = 0.0;
         for (std::size_t i = 0; i < n; ++i) curvature += direction_[i] * product_[i];
         if (curvature <= 0.0) return;
@@ -113,60 +132,33 @@ void NearRows::set_step(double tolerance) {
     }
 }
 
-// Move along step_, halving until the objective falls enough; false when it cannot.
-bool NearRows::take_step(float& share) {
-    const std::size_t n = point.size();
-    const double t = point.back();
-    double slope = 0.0;
-    double cross = 0.0;
-    double square = 0.0;
-    for (std::size_t i = 0; i < n; ++i) slope += gradient_[i] * step_[i];
-    for (std::size_t i = 0; i + 1 < n; ++i) {
-        cross += point[i] * step_[i];
-        square += step_[i] * step_[i];
-    }
-    along_.resize(offsets.size());
-    for (std::int64_t row = 0; row < static_cast<std::int64_t>(offsets.size()); ++row)
-        along_[row] = row_sum(row, step_);
-    const auto change = [&](double part) {
-        double total = part * cross + 0.5 * part * part * square;
-        const double moved = config.has_background ? t : t + part * step_.back();
-        for (std::int64_t row = 0; row < static_cast<std::int64_t>(offsets.size()); ++row) {
-            const bool is_positive = row < n_positives;
-            total += row_slope(config, is_positive, moved, offsets[row], sums_[row] + part * along_[row]).value -
-                     row_slope(config, is_positive, t, offsets[row], sums_[row]).value;
-        }
-        if (config.has_background) return total;
-        total += 0.5 * config.stiffness * (moved - t) * (moved + t - 2.0);
-        const double after = std::max(0.0, moved);
-        const double before = std::max(0.0, t);
-        return total + config.cost * config.n_far * (after - before) * (after + before);
-    };
-    share = 1.0F;
-    for (int halving = 0; halving <= kMaxHalvings; ++halving, share *= 0.5F) {
-        if (change(share) > kArmijo * share * slope) continue;
-        for (std::size_t i = 0; i < n; ++i) point[i] += share * step_[i];
-        for (std::size_t i = static_cast<std::size_t>(n_core); i + 1 < n; ++i) point[i] = std::min(point[i], 0.0);
-        return true;
-    }
-    return false;
-}
-
 bool NearRows::descend(double tolerance, int max_steps, bool keeps_history, LabelRecord& record) {
-    for (int steps = 0;; ++steps) {
-        set_gradient();
-        if (keeps_history && steps > 0) {
-            record.history.back().objective = objective_;
-            record.history.back().active_rows = static_cast<std::int32_t>(active_.size());
-        }
-        if (gradient_square_ <= tolerance * tolerance) return true;
+    const std::size_t n = point.size();
+    evaluate(at_);
+    for (int steps = 0; at_.gradient_square > tolerance * tolerance; ++steps) {
         if (steps >= max_steps) return false;
         set_step(tolerance);
-        float share = 0.0F;
-        if (!take_step(share)) return false;
+        double slope = 0.0;
+        for (std::size_t i = 0; i < n; ++i) slope += at_.gradient[i] * step_[i];
+        before_ = point;
+        double share = 1.0;
+        bool is_lower = false;
+        for (int halving = 0; halving <= kMaxHalvings; ++halving, share *= 0.5) {
+            for (std::size_t i = 0; i < n; ++i) point[i] = before_[i] + share * step_[i];
+            for (std::size_t i = static_cast<std::size_t>(n_core); i + 1 < n; ++i) point[i] = std::min(point[i], 0.0);
+            evaluate(trial_);
+            is_lower =
+                trial_.objective <= at_.objective + kArmijo * share * slope + kRounding * std::abs(at_.objective);
+            if (is_lower) break;
+        }
+        if (!is_lower) return false;
+        std::swap(at_, trial_);
         ++record.iterations;
-        if (keeps_history) record.history.push_back({0.0, 0, share});
+        if (keeps_history)
+            record.history.push_back(
+                {at_.objective, static_cast<std::int32_t>(at_.active.size()), static_cast<float>(share)});
     }
+    return true;
 }
 
 }  // namespace longtail::linear

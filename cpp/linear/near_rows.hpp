@@ -1,9 +1,14 @@
 #pragma once
 
-// The second half of a label of short rows: its problem over the rows near or above their margin, with all their words.
-// It begins where word_problem.hpp ended, which is close, and is solved by Newton steps with conjugate gradients over
-// the active rows. Weights of words that no positive has are kept at or below zero, where they are at the solution:
-// rows that are not here can then only move away from their margin.
+// The second half of a label of short rows: its problem over the rows near or above their margin, as they look through
+// the words whose weights may move: the positives' and others, whose weights are kept at or below zero, where they are
+// at the solution: rows that are not here can then only move away from their margin. It begins where word_problem.hpp
+// ended, which is close, and is solved by Newton steps with conjugate gradients over the active rows.
+//
+// Every row has an offset o, and its gap is t·o + w·x, or 2 - (t·o + w·x) for a positive. Without a background o = 1 and
+// t is a variable, one more than the bias. With a background (background.hpp) o is the row's gap there and the scale t
+// is given: far rows have gap t·o and, by the background's own optimality, cancel together with its weights out of the
+// gradient, except for what the rows here would have added: so each row here takes that part off its slope.
 
 #include <cstdint>
 #include <vector>
@@ -16,6 +21,7 @@ namespace longtail::linear {
 class NearRows {
 public:
     WordConfig config;
+    bool has_background = false;
     std::int64_t n_positives = 0;  // the first rows
     std::vector<std::int64_t> begins;
     std::vector<std::int32_t> words;  // local numbers; the first n_core are the positives'
@@ -23,51 +29,48 @@ public:
     std::vector<float> offsets;
     std::int64_t n_core = 0;
     std::vector<double> point;  // weights of the words, then t
-    std::vector<char> is_free;  // of each word: its weight may move
 
-    void clear();
+    void clear_rows();
 
-    // Newton steps in the free words (and t, without a background) until their gradient norm, with the bias weight in
-    // place of t, is at most `tolerance`; false when that fails.
+    // Newton steps (in t too, without a background) until the gradient norm, with the bias weight in place of t, is at
+    // most `tolerance`; false when that fails.
     bool descend(double tolerance, int max_steps, bool keeps_history, LabelRecord& record);
 
-    void refresh() { set_gradient(); }  // after `point` was changed from outside
+    void refresh() { evaluate(at_); }  // after `point` was changed from outside
 
-    double gradient_square() const { return gradient_square_; }  // at `point`; t is left out with a background
-    double fixed_square() const { return fixed_square_; }        // the same over the words that are not free
-    const std::vector<double>& gradient() const { return gradient_; }
-    double slope_sum() const { return slope_sum_; }
-    double objective() const { return objective_; }  // with a background, up to what does not depend on the weights
-    double loss() const { return loss_; }            // of the rows here
+    double gradient_square() const { return at_.gradient_square; }    // at `point`; t is left out with a background
+    const std::vector<double>& slopes() const { return at_.slopes; }  // of every row
+    double slope_sum() const { return at_.slope_sum; }
+    double objective() const { return at_.objective; }  // with a background, up to what does not depend on the weights
+    double loss() const { return at_.loss; }            // of the rows here
 
 private:
-    void set_gradient();
+    struct Evaluation {
+        double objective = 0.0;
+        double loss = 0.0;
+        double slope_sum = 0.0;
+        double bend_sum = 0.0;
+        double gradient_square = 0.0;
+        std::vector<std::int32_t> active;  // rows above their margin
+        std::vector<double> slopes;
+        std::vector<double> gradient;
+    };
+    void evaluate(Evaluation& out) const;
     void set_step(double tolerance);
-    bool take_step(float& share);
     double norm_square(const std::vector<double>& v) const;
-    double row_sum(std::int64_t row, const std::vector<double>& v) const {
-        double sum = 0.0;
-        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) sum += v[words[i]] * values[i];
-        return sum;
-    }
-    double shift_part(const std::vector<double>& v, std::int64_t row) const {
-        return config.has_background ? 0.0 : v.back() * static_cast<double>(offsets[row]);
-    }
 
-    double gradient_square_ = 0.0;
-    double fixed_square_ = 0.0;
-    double slope_sum_ = 0.0;
-    double objective_ = 0.0;
-    double loss_ = 0.0;
-    std::vector<std::int32_t> active_;
-    std::vector<double> sums_;   // w·x of every row
-    std::vector<double> along_;  // how the step changes t·o + w·x
-    std::vector<double> gradient_;
+    Evaluation at_;
+    Evaluation trial_;
+    // The active rows behind one another, for the products of a step.
+    std::vector<std::int64_t> active_begins_;
+    std::vector<std::int32_t> active_words_;
+    std::vector<float> active_values_;
     std::vector<double> diagonal_;
     std::vector<double> step_;
     std::vector<double> residual_;
     std::vector<double> direction_;
     std::vector<double> product_;
+    std::vector<double> before_;
 };
 
 }  // namespace longtail::linear

@@ -14,45 +14,46 @@ constexpr double kNearSlack = 0.1;       // rows above -1 - this share of what t
 constexpr int kMaxStages = 30;
 constexpr int kMaxSwitches = 3;  // from a shift of the far rows to the background
 constexpr int kMaxBalances = 20;
-constexpr double kWordShare = 0.3;   // of the tolerance, for the problem over the positives' words
-constexpr double kNearShare = 0.1;   // for the free words of the near rows: the scale of the background needs it
-constexpr double kFixedShare = 0.4;  // what is left when the largest entries of the others become free
+constexpr double kWordShare = 0.3;      // of the tolerance, for the problem over the positives' words
+constexpr double kNearShare = 0.1;      // for the near rows: the scale of the background needs it
+constexpr double kFixedShare = 0.4;     // what is left when the largest entries of the others become free
+constexpr std::size_t kFewRows = 4000;  // up to so many near rows all their words are free at once
 
 using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-Postings::Postings(const SparseRows& rows)
-    : indptr(static_cast<std::size_t>(rows.n_features()) + 1, 0),
-      row_ids(static_cast<std::size_t>(rows.n_stored())),
-      values(row_ids.size()) {
-    for (std::int64_t row = 0; row < rows.n_rows(); ++row)
-        rows.for_each(row, [&](std::int32_t feature, float) { ++indptr[feature + 1]; });
-    for (std::int64_t feature = 0; feature < rows.n_features(); ++feature) indptr[feature + 1] += indptr[feature];
-    std::vector<std::int64_t> cursor(indptr.begin(), indptr.end() - 1);
-    for (std::int64_t row = 0; row < rows.n_rows(); ++row)
-        rows.for_each(row, [&](std::int32_t feature, float value) {
-            row_ids[cursor[feature]] = static_cast<std::int32_t>(row);
-            values[cursor[feature]++] = value;
-        });
-}
-
 PostingsTrainer::PostingsTrainer(const SparseRows& rows, const OvaLabels& labels, const OvaMoments& moments,
                                  const OvaStart& start, const OvaConfig& config, LabelSink& sink, Control& control)
-    : rows_(rows),
-      labels_(labels),
+    : labels_(labels),
       config_(config),
       sink_(sink),
       control_(control),
       starter_(rows, labels, moments, start, config),
-      postings_(rows),
+      postings_(moments.postings.places.empty() ? own_postings_.emplace(rows).view() : moments.postings),
+      rows_(postings_.ordered),
       background_(moments.background.empty() ? solve_background(rows, moments, config, control)
                                              : Background(moments.background)),
-      slots_(static_cast<std::size_t>(rows.n_rows()), -1),
-      numbers_(static_cast<std::size_t>(rows.n_features()), -1) {
-    row_gaps_.reserve(slots_.size());
-    for (std::int64_t row = 0; row < rows.n_rows(); ++row)
-        row_gaps_.push_back(static_cast<float>(background_.gap(rows, row)));
+      holder_indptr_(static_cast<std::size_t>(rows.n_features()) + 1, 0),
+      numbers_(static_cast<std::size_t>(rows.n_features()), -1),
+      is_found_(rows.n_rows()),
+      is_listed_(rows.n_rows()),
+      is_near_(rows.n_rows()),
+      fixed_gradient_(static_cast<std::size_t>(rows.n_features()), 0.0),
+      is_fixed_(rows.n_features()) {
+    std::vector<std::int32_t> holders;
+    row_gaps_.reserve(static_cast<std::size_t>(rows.n_rows()));
+    for (std::int64_t row = 0; row < rows.n_rows(); ++row) {
+        row_gaps_.push_back(static_cast<float>(background_.gap(rows_, row)));
+        if (row_gaps_.back() <= 0.0F) continue;
+        holders.push_back(static_cast<std::int32_t>(row));
+        rows_.for_each(row, [&](std::int32_t feature, float) { ++holder_indptr_[feature + 1]; });
+    }
+    for (std::int64_t i = 0; i < rows.n_features(); ++i) holder_indptr_[i + 1] += holder_indptr_[i];
+    holder_ids_.resize(static_cast<std::size_t>(holder_indptr_.back()));
+    std::vector<std::int64_t> cursor(holder_indptr_.begin(), holder_indptr_.end() - 1);
+    for (const std::int32_t row : holders)
+        rows_.for_each(row, [&](std::int32_t feature, float) { holder_ids_[cursor[feature]++] = row; });
 }
 
 bool PostingsTrainer::suits(const SparseRows& rows, const OvaConfig& config) {
@@ -87,143 +88,95 @@ bool PostingsTrainer::train_label(std::int64_t label) {
     if (start_.tolerance <= 0.0) return false;
     const auto positives = labels_.positives.row_labels(label);
     find_rows(positives);
-    start_words(positives);
-    if (!solve_words()) return false;
-    gather_near();
+    start_words();
+    if (!core_.descend(kWordShare * start_.tolerance, config_.max_iterations, config_.keep_history, record_))
+        return false;
+    begin_near(core_.point.back() > 0.0);
     int n_switches = 0;
     for (int stage = 0; stage < kMaxStages; ++stage) {
         control_.throw_if_stopped();
         if (record_.iterations >= config_.max_iterations || !solve_near()) return false;
-        const bool has_background = near_.config.has_background;
+        const bool has_background = near_.has_background;
         const bool is_lifted = !has_background && near_.point.back() > 0.0;  // far rows are above their margin
         if (is_lifted) {
             near_.point.back() = 0.0;
             core_.point.back() = 0.0;
             near_.refresh();
         }
-        if (!is_lifted && gather_violators()) continue;
+        if (!is_lifted && gather_above(0.0, false)) continue;
+        set_fixed_gradient();
         const double bias_part = has_background ? config_.bias * bias_entry() : 0.0;  // else part of the gradient
-        const double known = near_.gradient_square() + near_.fixed_square() + bias_part * bias_part;
+        const double known = near_.gradient_square() + fixed_square_ + bias_part * bias_part;
         const double rest = has_background ? near_.point.back() * background_.residual_norm : 0.0;
         const double norm = std::sqrt(known) + rest;
-        if (norm <= start_.tolerance && !(is_lifted && gather_violators())) {
+        if (norm <= start_.tolerance && !(is_lifted && gather_above(0.0, false))) {
             record_.seconds = std::chrono::duration<double>(Clock::now() - begin_time).count();
             hand_over(label, norm);
             return true;
         }
         if (is_lifted) {
             if (++n_switches > kMaxSwitches) return false;
-            set_far_rows(true);
-            gather_near();
+            begin_near(true);
             continue;
         }
-        if (has_background && near_.point.back() == 0.0 && bias_part > kWordShare * start_.tolerance) {
-            // The rows here hold the bias weight after all; but only if they still do with more of their words.
-            if (free_words(0.1)) continue;
-            set_far_rows(false);
-            gather_near();
-            continue;
-        }
-        if (!free_words(kFixedShare)) return false;
+        if (free_words()) continue;
+        if (!has_background || near_.point.back() > 0.0 || bias_part <= kWordShare * start_.tolerance) return false;
+        begin_near(false);  // the rows here hold the bias weight after all
     }
     return false;
 }
 
-// The positives and all rows in the postings of their words, as they look through those words.
+// The positives, and the rows with several of their words, as they look through those words; the others are in the
+// columns of the words.
 void PostingsTrainer::find_rows(std::span<const std::int32_t> positives) {
     core_.clear();
     core_.n_positives = static_cast<std::int64_t>(positives.size());
-    for (const std::int32_t row : positives) {
-        slots_[row] = static_cast<std::int32_t>(row_ids_.size());
-        row_ids_.push_back(row);
+    for (const std::int32_t row : positives) core_.rows.push_back(postings_.places[row]);
+    for (const std::int32_t row : core_.rows) {
+        is_found_.add(row);
+        is_listed_.add(row);
+        rows_.for_each(row, [&](std::int32_t feature, float) {
+            if (numbers_[feature] >= 0) return;
+            numbers_[feature] = static_cast<std::int32_t>(words_.size());
+            words_.push_back(feature);
+        });
+    }
+    n_core_ = static_cast<std::int64_t>(words_.size());
+    std::int64_t n_found = core_.n_positives;
+    for (const std::int32_t feature : words_) {
+        const std::int64_t begin = postings_.indptr[feature];
+        const std::int64_t end = postings_.indptr[feature + 1];
+        core_.columns.push_back({postings_.values.data() + begin, postings_.sums.data() + begin,
+                                 postings_.squares.data() + begin, end - begin});
+        for (std::int64_t i = begin; i < end; ++i) {
+            const std::int32_t row = postings_.row_ids[i];
+            if (is_found_.add(row))
+                ++n_found;
+            else if (is_listed_.add(row))
+                core_.rows.push_back(row);
+        }
+    }
+    for (const std::int32_t row : core_.rows) {
         rows_.for_each(row, [&](std::int32_t feature, float value) {
-            if (numbers_[feature] < 0) {
-                numbers_[feature] = static_cast<std::int32_t>(words_.size());
-                words_.push_back(feature);
-            }
+            if (numbers_[feature] < 0) return;
             core_.places.push_back(numbers_[feature]);
             core_.values.push_back(value);
         });
         core_.begins.push_back(static_cast<std::int64_t>(core_.places.size()));
-        core_.rows.push_back(row);
     }
-    n_core_ = static_cast<std::int64_t>(words_.size());
-    struct Entry {
-        std::int32_t slot;
-        std::int32_t place;
-        float value;
-    };
-    std::vector<Entry> firsts;
-    std::vector<Entry> others;  // further words of rows that are there already
-    for (std::int32_t place = 0; place < n_core_; ++place) {
-        const std::int32_t feature = words_[place];
-        for (std::int64_t i = postings_.indptr[feature]; i < postings_.indptr[feature + 1]; ++i) {
-            std::int32_t& slot = slots_[postings_.row_ids[i]];
-            if (slot >= 0) {
-                if (slot >= core_.n_positives) others.push_back({slot, place, postings_.values[i]});
-                continue;
-            }
-            slot = static_cast<std::int32_t>(row_ids_.size());
-            row_ids_.push_back(postings_.row_ids[i]);
-            firsts.push_back({slot, place, postings_.values[i]});
-        }
-    }
-    std::stable_sort(others.begin(), others.end(), [](const Entry& a, const Entry& b) { return a.slot < b.slot; });
-    core_.single_begins.assign(static_cast<std::size_t>(n_core_) + 1, 0);
-    std::size_t other = 0;
-    for (const Entry& first : firsts) {  // slots, and so places, increase
-        const std::int32_t row = row_ids_[first.slot];
-        if (other == others.size() || others[other].slot != first.slot) {
-            core_.single_values.push_back(first.value);
-            core_.single_rows.push_back(row);
-            ++core_.single_begins[first.place + 1];
-            continue;
-        }
-        core_.places.push_back(first.place);
-        core_.values.push_back(first.value);
-        for (; other < others.size() && others[other].slot == first.slot; ++other) {
-            core_.places.push_back(others[other].place);
-            core_.values.push_back(others[other].value);
-        }
-        core_.begins.push_back(static_cast<std::int64_t>(core_.places.size()));
-        core_.rows.push_back(row);
-    }
-    for (std::int64_t i = 0; i < n_core_; ++i) core_.single_begins[i + 1] += core_.single_begins[i];
-    is_near_.assign(row_ids_.size(), 0);
     core_.config = {config_.cost, start_.positive_cost, 1.0 / (static_cast<double>(config_.bias) * config_.bias),
-                    static_cast<double>(rows_.n_rows()) - static_cast<double>(row_ids_.size()), false};
-    core_.offsets.assign(core_.rows.size(), 1.0F);
-    core_.single_offsets.assign(core_.single_rows.size(), 1.0F);
+                    static_cast<double>(rows_.n_rows()) - static_cast<double>(n_found)};
 }
 
 // Begin where the mean of the positives has margin 1, and a row without any of their words -1.
-void PostingsTrainer::start_words(std::span<const std::int32_t> positives) {
+void PostingsTrainer::start_words() {
     core_.point.assign(static_cast<std::size_t>(n_core_) + 1, 0.0);
     const std::int64_t end = core_.begins[core_.n_positives];
     for (std::int64_t i = 0; i < end; ++i) core_.point[core_.places[i]] += core_.values[i];
     double square = 0.0;
     for (const double sum : core_.point) square += sum * sum;
-    const double scale = square > 0.0 ? 2.0 * static_cast<double>(positives.size()) / square : 0.0;
+    const double scale = square > 0.0 ? 2.0 * static_cast<double>(core_.n_positives) / square : 0.0;
     for (double& sum : core_.point) sum *= scale;
-}
-
-// Describe the far rows by the background, or by the shift they share; keeps the weights.
-void PostingsTrainer::set_far_rows(bool by_background) {
-    core_.config.has_background = by_background;
-    for (std::size_t i = 0; i < core_.rows.size(); ++i)
-        core_.offsets[i] = by_background ? row_gaps_[core_.rows[i]] : 1.0F;
-    for (std::size_t i = 0; i < core_.single_rows.size(); ++i)
-        core_.single_offsets[i] = by_background ? row_gaps_[core_.single_rows[i]] : 1.0F;
-    core_.point.back() = by_background ? 1.0 : 0.0;
-}
-
-bool PostingsTrainer::solve_words() {
-    const double tolerance = kWordShare * start_.tolerance;
-    const int max_steps = config_.max_iterations;
-    if (!core_.descend(tolerance, max_steps, config_.keep_history, record_)) return false;
-    if (core_.point.back() <= 0.0) return true;
-    set_far_rows(true);
-    return core_.descend(tolerance, max_steps, config_.keep_history, record_);
 }
 
 // The entry of the gradient that belongs to the shift of all margins, with a background.
@@ -244,7 +197,7 @@ bool PostingsTrainer::solve_near() {
         if (!near_.descend(tolerance, max_steps, config_.keep_history, record_)) return false;
         std::copy(near_.point.begin(), near_.point.begin() + n_core_, core_.point.begin());
         core_.point.back() = near_.point.back();
-        if (!near_.config.has_background) return true;
+        if (!near_.has_background) return true;
         const double entry = bias_entry();
         if (std::abs(entry) * config_.bias <= kWordShare * start_.tolerance) return true;
         const double t = near_.point.back();
@@ -258,106 +211,165 @@ bool PostingsTrainer::solve_near() {
     return false;
 }
 
-// Take the near rows afresh, with the weights of the positives' words as they are.
-void PostingsTrainer::gather_near() {
-    for (std::size_t i = static_cast<std::size_t>(n_core_); i < words_.size(); ++i) numbers_[words_[i]] = -1;
-    words_.resize(static_cast<std::size_t>(n_core_));
-    for (const std::int32_t row : far_rows_) slots_[row] = -1;
-    far_rows_.clear();
-    std::fill(is_near_.begin(), is_near_.end(), 0);
-    near_.clear();
+// Take the near rows afresh, with the far rows described by the background or by the shift they share. Weights stay.
+void PostingsTrainer::begin_near(bool by_background) {
+    for (const std::int32_t row : near_ids_) is_near_.remove_around(row);
+    near_ids_.clear();
+    near_.clear_rows();
+    other_begins_.assign(1, 0);
     near_.config = core_.config;
+    near_.has_background = by_background;
     near_.n_positives = core_.n_positives;
     near_.n_core = n_core_;
-    near_.point = core_.point;
-    near_.is_free.assign(static_cast<std::size_t>(n_core_), 1);
-    gather_above(core_.config.has_background ? 0.0 : kNearSlack * core_.point.back(), true);
+    core_.point.back() = by_background ? 1.0 : std::min(core_.point.back(), 0.0);
+    near_.point.resize(words_.size() + 1, 0.0);
+    if (static_cast<std::int64_t>(words_.size()) == n_core_) near_.point = core_.point;
+    near_.point.back() = core_.point.back();
+    gather_above(by_background ? 0.0 : kNearSlack * core_.point.back(), true);
 }
 
 // Rows of the postings above `floor` that are not near yet become so; also those that hold the background.
-bool PostingsTrainer::gather_above(double floor, bool with_background) {
+bool PostingsTrainer::gather_above(double floor, bool with_holders) {
     const double t = core_.point.back();
-    const std::size_t before = near_.offsets.size();
-    const bool holds = with_background && core_.config.has_background;
+    const bool has_background = near_.has_background;
+    const bool holds = with_holders && has_background;
+    const std::size_t before = near_ids_.size();
     for (std::size_t i = 0; i < core_.rows.size(); ++i) {
+        const float offset = has_background ? row_gaps_[core_.rows[i]] : 1.0F;
         const bool is_positive = static_cast<std::int64_t>(i) < core_.n_positives;
-        const double margin = t * core_.offsets[i] + core_.list_sum(static_cast<std::int64_t>(i));
-        if (is_positive || margin > floor || (holds && core_.offsets[i] > 0.0F))
-            add_near(core_.rows[i], core_.offsets[i]);
+        if (is_positive || t * offset + core_.list_sum(static_cast<std::int64_t>(i)) > floor ||
+            (holds && offset > 0.0F))
+            add_near(core_.rows[i], offset);
     }
     for (std::int64_t place = 0; place < n_core_; ++place) {
-        const float weight = static_cast<float>(core_.point[place]);
-        const float shift = static_cast<float>(t);
-        for (std::int64_t i = core_.single_begins[place]; i < core_.single_begins[place + 1]; ++i) {
-            const float offset = core_.single_offsets[i];
-            if (shift * offset + weight * core_.single_values[i] > static_cast<float>(floor) ||
-                (holds && offset > 0.0F))
-                add_near(core_.single_rows[i], offset);
+        const WordColumn& column = core_.columns[place];
+        const std::int32_t* const row_ids = postings_.row_ids.data() + postings_.indptr[words_[place]];
+        const double weight = core_.point[place];
+        if (!has_background) {
+            const auto [begin, end] = column.above(t, weight, floor);
+            for (std::int64_t i = begin; i < end; ++i)
+                if (!is_listed_.has(row_ids[i])) add_near(row_ids[i], 1.0F);
+            continue;
+        }
+        for (std::int64_t i = 0; i < column.size; ++i) {
+            const float offset = row_gaps_[row_ids[i]];
+            if ((t * offset + weight * column.values[i] > floor || (holds && offset > 0.0F)) &&
+                !is_listed_.has(row_ids[i]))
+                add_near(row_ids[i], offset);
         }
     }
-    return near_.offsets.size() > before;
+    if (holds)
+        for (std::size_t i = static_cast<std::size_t>(n_core_); i < words_.size(); ++i) add_holders(words_[i]);
+    if (near_ids_.size() == before) return false;
+    const std::size_t n_words = words_.size();
+    // With a background a word is free only together with the far rows that it would move.
+    if (!has_background && near_ids_.size() <= kFewRows) free_all_words();
+    describe_near(words_.size() == n_words ? before : 0);
+    return true;
 }
-
-bool PostingsTrainer::gather_violators() { return gather_above(0.0, false); }
 
 void PostingsTrainer::add_near(std::int32_t row, float offset) {
-    char& is_near = is_near_[slots_[row]];
-    if (is_near) return;
-    is_near = 1;
+    if (!is_near_.add(row)) return;
+    near_ids_.push_back(row);
     near_.offsets.push_back(offset);
-    rows_.for_each(row, [&](std::int32_t feature, float value) {
-        if (numbers_[feature] < 0) {
-            numbers_[feature] = static_cast<std::int32_t>(words_.size());
-            words_.push_back(feature);
-            near_.point.insert(near_.point.end() - 1, 0.0);
-            // With a background a word is free only together with the far rows that it would move.
-            near_.is_free.push_back(core_.config.has_background ? 0 : 1);
-        }
-        near_.words.push_back(numbers_[feature]);
-        near_.values.push_back(value);
-    });
-    near_.begins.push_back(static_cast<std::int64_t>(near_.words.size()));
 }
 
-// Free the words with the largest entries of the gradient until the others' norm is `share` of the tolerance; false
-// when it is already. The far rows with such a word
-// that hold the background come here: they no longer follow it.
-bool PostingsTrainer::free_words(double share) {
-    std::vector<std::int32_t> fixed;
-    for (std::size_t i = 0; i < words_.size(); ++i)
-        if (!near_.is_free[i]) fixed.push_back(static_cast<std::int32_t>(i));
-    const std::vector<double>& gradient = near_.gradient();
-    std::sort(fixed.begin(), fixed.end(), [&](std::int32_t a, std::int32_t b) {
-        const double left = std::abs(gradient[a]);
-        const double right = std::abs(gradient[b]);
-        return left > right || (left == right && a < b);
-    });
-    double square = near_.fixed_square();
-    const double goal = share * share * start_.tolerance * start_.tolerance;
-    std::size_t n_freed = 0;
-    for (; n_freed < fixed.size() && square > goal; ++n_freed) {
-        near_.is_free[fixed[n_freed]] = 1;
-        square -= gradient[fixed[n_freed]] * gradient[fixed[n_freed]];
-    }
-    for (std::size_t i = 0; i < n_freed; ++i) {
-        const std::int32_t feature = words_[fixed[i]];
-        for (std::int64_t j = postings_.indptr[feature]; j < postings_.indptr[feature + 1]; ++j) {
-            const std::int32_t row = postings_.row_ids[j];
-            if (row_gaps_[row] <= 0.0F) continue;
-            if (slots_[row] < 0) {
-                slots_[row] = static_cast<std::int32_t>(is_near_.size());
-                is_near_.push_back(0);
-                far_rows_.push_back(row);
+// The rows with a word that hold the background: once its weight moves they no longer follow it.
+void PostingsTrainer::add_holders(std::int32_t feature) {
+    for (std::int64_t i = holder_indptr_[feature]; i < holder_indptr_[feature + 1]; ++i)
+        add_near(holder_ids_[i], row_gaps_[holder_ids_[i]]);
+}
+
+// Let the weights of all words of the near rows move.
+void PostingsTrainer::free_all_words() {
+    for (const std::int32_t row : near_ids_)
+        rows_.for_each(row, [&](std::int32_t feature, float) {
+            if (numbers_[feature] >= 0) return;
+            numbers_[feature] = static_cast<std::int32_t>(words_.size());
+            words_.push_back(feature);
+        });
+}
+
+// Write down the near rows from `first` on: the words whose weights may move, and the others.
+void PostingsTrainer::describe_near(std::size_t first) {
+    const double t = near_.point.back();
+    near_.point.back() = 0.0;
+    near_.point.resize(words_.size() + 1, 0.0);
+    near_.point.back() = t;
+    near_.begins.resize(first + 1);
+    near_.words.resize(static_cast<std::size_t>(near_.begins[first]));
+    near_.values.resize(near_.words.size());
+    other_begins_.resize(first + 1);
+    other_features_.resize(static_cast<std::size_t>(other_begins_[first]));
+    other_values_.resize(other_features_.size());
+    constexpr std::size_t kFar = 24;
+    constexpr std::size_t kNear = 12;
+    const std::size_t n = near_ids_.size();
+    for (std::size_t i = first; i < n; ++i) {
+        if (i + kFar < n) rows_.prefetch_place(near_ids_[i + kFar]);
+        if (i + kNear < n) rows_.prefetch(near_ids_[i + kNear]);
+        rows_.for_each(near_ids_[i], [&](std::int32_t feature, float value) {
+            if (numbers_[feature] >= 0) {
+                near_.words.push_back(numbers_[feature]);
+                near_.values.push_back(value);
+            } else {
+                other_features_.push_back(feature);
+                other_values_.push_back(value);
             }
-            add_near(row, row_gaps_[row]);
+        });
+        near_.begins.push_back(static_cast<std::int64_t>(near_.words.size()));
+        other_begins_.push_back(static_cast<std::int64_t>(other_features_.size()));
+    }
+}
+
+// The gradient over the words of near rows whose weights are kept at zero.
+void PostingsTrainer::set_fixed_gradient() {
+    for (const std::int32_t feature : fixed_words_) {
+        fixed_gradient_[feature] = 0.0;
+        is_fixed_.remove_around(feature);
+    }
+    fixed_words_.clear();
+    for (std::size_t row = 0; row < near_ids_.size(); ++row) {
+        const double slope = near_.slopes()[row];
+        if (slope == 0.0) continue;
+        for (std::int64_t i = other_begins_[row]; i < other_begins_[row + 1]; ++i) {
+            if (is_fixed_.add(other_features_[i])) fixed_words_.push_back(other_features_[i]);
+            fixed_gradient_[other_features_[i]] += slope * other_values_[i];
         }
     }
-    return n_freed > 0;
+    fixed_square_ = 0.0;
+    for (const std::int32_t feature : fixed_words_)
+        fixed_square_ += fixed_gradient_[feature] * fixed_gradient_[feature];
+}
+
+// Free the words with the largest entries of the gradient until the others' norm is a share of the tolerance; false
+// when it is already.
+bool PostingsTrainer::free_words() {
+    constexpr int kLevels = 64;  // entries by powers of √2 below the norm
+    const double goal = kFixedShare * kFixedShare * start_.tolerance * start_.tolerance;
+    if (fixed_square_ <= goal) return false;
+    const auto level = [&](std::int32_t feature) {
+        const double share = fixed_gradient_[feature] * fixed_gradient_[feature] / fixed_square_;
+        return share > 0.0 ? std::min(kLevels - 1, static_cast<int>(-std::log2(share))) : kLevels - 1;
+    };
+    double squares[kLevels] = {};
+    for (const std::int32_t feature : fixed_words_)
+        squares[level(feature)] += fixed_gradient_[feature] * fixed_gradient_[feature];
+    int last = kLevels - 1;
+    for (double left = squares[last]; last > 0 && left <= goal; left += squares[--last]) {}
+    for (const std::int32_t feature : fixed_words_) {
+        if (level(feature) > last) continue;
+        numbers_[feature] = static_cast<std::int32_t>(words_.size());
+        words_.push_back(feature);
+        if (near_.has_background) add_holders(feature);
+    }
+    describe_near(0);
+    return true;
 }
 
 // L(w) over all rows.
 double PostingsTrainer::objective() const {
-    if (!near_.config.has_background) return near_.objective();
+    if (!near_.has_background) return near_.objective();
     const double t = near_.point.back();
     double penalty = t * t * background_.square;
     for (std::size_t i = 0; i < words_.size(); ++i)
@@ -370,7 +382,7 @@ double PostingsTrainer::objective() const {
 }
 
 void PostingsTrainer::hand_over(std::int64_t label, double gradient_norm) {
-    const bool has_background = near_.config.has_background;
+    const bool has_background = near_.has_background;
     const double t = near_.point.back();
     std::vector<std::pair<std::int32_t, float>> weights;
     if (has_background && config_.prune_below <= t * background_.largest)
@@ -392,12 +404,19 @@ void PostingsTrainer::hand_over(std::int64_t label, double gradient_norm) {
 }
 
 void PostingsTrainer::forget_label() {
-    for (const std::int32_t row : row_ids_) slots_[row] = -1;
-    for (const std::int32_t row : far_rows_) slots_[row] = -1;
+    for (std::int64_t place = 0; place < n_core_; ++place)
+        for (std::int64_t i = postings_.indptr[words_[place]]; i < postings_.indptr[words_[place] + 1]; ++i)
+            is_found_.remove_around(postings_.row_ids[i]);
+    for (std::int64_t i = 0; i < core_.n_positives; ++i) is_found_.remove_around(core_.rows[i]);
+    for (const std::int32_t row : core_.rows) is_listed_.remove_around(row);
+    for (const std::int32_t row : near_ids_) is_near_.remove_around(row);
     for (const std::int32_t feature : words_) numbers_[feature] = -1;
-    row_ids_.clear();
-    far_rows_.clear();
+    core_.clear();
+    core_.n_positives = 0;
+    near_ids_.clear();
     words_.clear();
+    near_.point.clear();
+    n_core_ = 0;
 }
 
 }  // namespace longtail::linear

@@ -14,12 +14,14 @@
 // see background.hpp.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/control.hpp"
 #include "linear/background.hpp"
 #include "linear/near_rows.hpp"
+#include "linear/posting_lists.hpp"
 #include "linear/problem.hpp"
 #include "linear/rows.hpp"
 #include "linear/sink.hpp"
@@ -27,15 +29,6 @@
 #include "linear/word_problem.hpp"
 
 namespace longtail::linear {
-
-// The columns of X: for each feature its rows, increasing, and their values.
-struct Postings {
-    explicit Postings(const SparseRows& rows);
-
-    std::vector<std::int64_t> indptr;
-    std::vector<std::int32_t> row_ids;
-    std::vector<float> values;
-};
 
 class PostingsTrainer {
 public:
@@ -51,41 +44,55 @@ public:
 private:
     bool train_label(std::int64_t label);
     void find_rows(std::span<const std::int32_t> positives);
-    void start_words(std::span<const std::int32_t> positives);
-    void set_far_rows(bool by_background);
-    bool solve_words();
-    bool solve_near();
-    void gather_near();
-    bool gather_above(double floor, bool with_background);
-    bool gather_violators();
+    void start_words();
+    void begin_near(bool by_background);
+    bool gather_above(double floor, bool with_holders);
     void add_near(std::int32_t row, float offset);
-    bool free_words(double share);
+    void add_holders(std::int32_t feature);
+    void free_all_words();
+    void describe_near(std::size_t first);
+    bool solve_near();
+    void set_fixed_gradient();
+    bool free_words();
     double bias_entry() const;
     double objective() const;
     void hand_over(std::int64_t label, double gradient_norm);
     void forget_label();
 
-    const SparseRows& rows_;
     const OvaLabels& labels_;
     const OvaConfig& config_;
     LabelSink& sink_;
     Control& control_;
     Starter<SparseRows> starter_;
-    Postings postings_;
+    std::optional<Postings> own_postings_;  // when none are given
+    PostingsView postings_;
+    SparseRows rows_;  // in the order of the postings, as are all numbers of rows below
     Background background_;
+    std::vector<float> row_gaps_;  // of each row in the background
+    // The rows of each feature that hold the background: those with a gap above zero.
+    std::vector<std::int64_t> holder_indptr_;
+    std::vector<std::int32_t> holder_ids_;
 
-    std::vector<std::int32_t> slots_;     // of each row of X among the label's rows, or -1
-    std::vector<std::int32_t> numbers_;   // of each feature among the label's words, or -1
-    std::vector<float> row_gaps_;         // of each row of X in the background
-    std::vector<std::int32_t> row_ids_;   // the rows in the postings of the positives' words, by slot
-    std::vector<std::int32_t> far_rows_;  // other rows that joined, by the slots after these
-    std::vector<char> is_near_;           // by slot
-    std::vector<std::int32_t> words_;     // features by number; the positives' come first
-    std::int64_t n_core_ = 0;             // so many are the positives'
+    // Of one label.
     LabelStart start_;
-    WordProblem core_;
-    NearRows near_;
     LabelRecord record_;
+    std::vector<std::int32_t> words_;    // features whose weights may move, by number; the positives' come first
+    std::vector<std::int32_t> numbers_;  // of each feature among them, or -1
+    std::int64_t n_core_ = 0;            // so many are the positives'
+    BitSet is_found_;                    // rows in the postings of the positives' words
+    BitSet is_listed_;                   // those that core_ lists
+    WordProblem core_;
+    std::vector<std::int32_t> near_ids_;
+    BitSet is_near_;
+    NearRows near_;
+    // The words of near rows whose weights are kept at zero, and the gradient over them.
+    std::vector<std::int64_t> other_begins_;
+    std::vector<std::int32_t> other_features_;
+    std::vector<float> other_values_;
+    std::vector<std::int32_t> fixed_words_;
+    std::vector<double> fixed_gradient_;  // by feature; zero between uses
+    BitSet is_fixed_;
+    double fixed_square_ = 0.0;
 };
 
 }  // namespace longtail::linear

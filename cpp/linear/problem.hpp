@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/views.hpp"
+#include "linear/posting_lists.hpp"
 
 namespace longtail::linear {
 
@@ -41,6 +42,7 @@ struct OvaMoments {
     std::span<const float> mean;
     std::span<const float> mean_margins;
     std::span<const double> background;  // flattened, see background.hpp; empty: solved when it is needed
+    PostingsView postings = {};          // of short rows; empty: made when they are needed
 };
 
 // Where each label begins: w₀ = a·(sum of its positives) + b·shared + its own weights, where the kind fixes a and b.

@@ -14,6 +14,7 @@ from longtail.execution import Arrays, Params, Plan, Shard
 
 # A task is the same labels whatever n_jobs is; large enough that its last, half-empty passes do not count.
 LABELS_PER_TASK = 512
+_POSTINGS = "postings_"  # the parts of the inverted index among the arrays of a plan
 
 Columns = tuple[NDArray[np.int64], NDArray[np.int32]]
 
@@ -83,12 +84,15 @@ def all_negative_weights(arrays: Arrays, params: Params, control: _core.Control,
 
 
 def with_background(arrays: Arrays, params: Params, control: _core.Control) -> Arrays:
-    """Add what all labels of a set of short rows have in common; other rows have no such thing."""
+    """Add what all labels of a set of short rows share, their background and inverted index; no such for others."""
     if params["start"] == "zero" or "row_weights" in arrays:
         return arrays
     rows = linear_rows(arrays, int(_number(params, "n_features")))
     background = _core.ova_background(rows, arrays["mean"], _config(params), control)
-    return arrays if background is None else dict(arrays) | {"background": background}
+    if background is None:
+        return arrays
+    postings = {_POSTINGS + name: part for name, part in _core.ova_postings(rows).items()}
+    return dict(arrays) | {"background": background} | postings
 
 
 def make_plan(arrays: Arrays, params: Params, n_labels: int, control: _core.Control) -> Plan:
@@ -155,6 +159,7 @@ def _train(arrays: Arrays, params: Params, columns: Columns, own: Arrays, contro
         arrays["mean"],
         arrays["mean_margins"],
         arrays.get("background"),
+        _postings(arrays),
         _config(params),
         "own" if "own_indptr" in own else str(params["start"]),
         _number(params, "positive_margin"),
@@ -169,6 +174,10 @@ def _train(arrays: Arrays, params: Params, columns: Columns, own: Arrays, contro
         own.get("parents"),
         control,
     )
+
+
+def _postings(arrays: Arrays) -> dict[str, NDArray[Any]] | None:
+    return {name.removeprefix(_POSTINGS): part for name, part in arrays.items() if name.startswith(_POSTINGS)} or None
 
 
 def _take(indptr: NDArray[np.int64], ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

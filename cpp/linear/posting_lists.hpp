@@ -1,0 +1,70 @@
+#pragma once
+
+// The columns of X: for each feature its rows and their values, largest values first, and running sums of the values
+// and their squares. Where the rows of a word have margin t + w·value, those above zero are then one range of its
+// column, and what they add to a loss and its derivatives is a difference of two sums.
+//
+// The rows themselves are here once more in another order: those that share their most frequent word stand together, and
+// among them those that share the next. The rows of a word are then in few places of the memory.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/views.hpp"
+#include "linear/rows.hpp"
+
+namespace longtail::linear {
+
+struct PostingsView {
+    std::span<const std::int32_t> places;  // of each row of X in the order; empty: not made yet
+    CsrView ordered;
+    std::span<const std::int64_t> indptr;   // n_features + 1
+    std::span<const std::int32_t> row_ids;  // places in the order
+    std::span<const float> values;
+    std::span<const double> sums;     // of all values before a place; n_stored + 1
+    std::span<const double> squares;  // of their squares
+};
+
+struct Postings {
+    explicit Postings(const SparseRows& rows);
+    PostingsView view() const {
+        const auto n_rows = static_cast<std::int64_t>(places.size());
+        const auto n_features = static_cast<std::int64_t>(indptr.size()) - 1;
+        return {places, {n_rows, n_features, row_indptr, row_features, row_values}, indptr, row_ids, values, sums,
+                squares};
+    }
+
+    std::vector<std::int32_t> places;
+    std::vector<std::int64_t> row_indptr{0};
+    std::vector<std::int32_t> row_features;
+    std::vector<float> row_values;
+    std::vector<std::int64_t> indptr;
+    std::vector<std::int32_t> row_ids;
+    std::vector<float> values;
+    std::vector<double> sums;
+    std::vector<double> squares;
+};
+
+// A set of small numbers: one bit for each, so that it stays in the cache.
+class BitSet {
+public:
+    explicit BitSet(std::int64_t n) : words_(static_cast<std::size_t>(n / 64 + 1), 0) {}
+
+    bool has(std::int64_t i) const { return (words_[i >> 6] >> (i & 63) & 1U) != 0; }
+    // True if it was not there.
+    bool add(std::int64_t i) {
+        std::uint64_t& word = words_[i >> 6];
+        const std::uint64_t bit = std::uint64_t{1} << (i & 63);
+        const bool is_new = (word & bit) == 0;
+        word |= bit;
+        return is_new;
+    }
+    // Right only when everything that was added is removed in turn: its neighbours in the word go too.
+    void remove_around(std::int64_t i) { words_[i >> 6] = 0; }
+
+private:
+    std::vector<std::uint64_t> words_;
+};
+
+}  // namespace longtail::linear

@@ -1,0 +1,151 @@
+// The inverted index of short rows and the problem over the words of a label's positives, against naive twins.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "base/random.hpp"
+#include "linear/posting_lists.hpp"
+#include "linear/rows.hpp"
+#include "linear/word_problem.hpp"
+
+namespace longtail::linear {
+namespace {
+
+struct ShortRows {
+    std::vector<std::int64_t> indptr{0};
+    std::vector<std::int32_t> indices;
+    std::vector<float> values;
+    std::int64_t n_cols;
+
+    ShortRows(std::int64_t n_rows, std::int32_t n_features, std::uint64_t seed) : n_cols(n_features) {
+        Random random(seed, 0);
+        for (std::int64_t row = 0; row < n_rows; ++row) {
+            std::vector<std::int32_t> words;
+            for (int i = static_cast<int>(5.0 * random.uniform()); i >= 0; --i)
+                words.push_back(static_cast<std::int32_t>(std::pow(random.uniform(), 3.0) * n_features));
+            std::sort(words.begin(), words.end());
+            words.erase(std::unique(words.begin(), words.end()), words.end());
+            for (const std::int32_t word : words) {
+                indices.push_back(word);
+                values.push_back(static_cast<float>(0.1 + std::round(8.0 * random.uniform()) / 8.0));  // with ties
+            }
+            indptr.push_back(static_cast<std::int64_t>(indices.size()));
+        }
+    }
+    CsrView view() const { return {static_cast<std::int64_t>(indptr.size()) - 1, n_cols, indptr, indices, values}; }
+};
+
+TEST_CASE("postings hold every entry once, largest values first, and the rows in their own order") {
+    const ShortRows csr(300, 40, 1);
+    const SparseRows rows(csr.view());
+    const Postings postings(rows);
+    const CsrView ordered = postings.view().ordered;
+    std::vector<char> is_taken(300, 0);
+    for (std::int64_t row = 0; row < 300; ++row) {
+        const std::int32_t place = postings.places[row];
+        CHECK(!is_taken[place]);
+        is_taken[place] = 1;
+        CHECK(std::ranges::equal(ordered.row_indices(place), csr.view().row_indices(row)));
+        CHECK(std::ranges::equal(ordered.row_values(place), csr.view().row_values(row)));
+    }
+    CHECK(postings.indptr.back() == std::ssize(csr.indices));
+    for (std::int32_t feature = 0; feature < 40; ++feature)
+        for (std::int64_t i = postings.indptr[feature]; i < postings.indptr[feature + 1]; ++i) {
+            if (i > postings.indptr[feature]) CHECK(postings.values[i] <= postings.values[i - 1]);
+            CHECK(postings.sums[i + 1] - postings.sums[i] == doctest::Approx(postings.values[i]));
+            CHECK(postings.squares[i + 1] - postings.squares[i] ==
+                  doctest::Approx(postings.values[i] * postings.values[i]));
+            const auto words = ordered.row_indices(postings.row_ids[i]);
+            const auto found = std::ranges::find(words, feature);
+            REQUIRE(found != words.end());
+            CHECK(ordered.row_values(postings.row_ids[i])[found - words.begin()] == postings.values[i]);
+        }
+}
+
+TEST_CASE("the rows of a word above a floor are one range of its column") {
+    const std::vector<float> values{0.9F, 0.7F, 0.7F, 0.4F, 0.1F};
+    const WordColumn column{values.data(), nullptr, nullptr, 5};
+    for (const double t : {-0.5, -0.1, 0.0, 0.3})
+        for (const double w : {-1.0, -0.4, 0.0, 0.2, 0.7142857, 5.0})
+            for (const double floor : {-0.2, 0.0}) {
+                const auto [begin, end] = column.above(t, w, floor);
+                for (std::int64_t i = 0; i < 5; ++i) {
+                    const double margin = t + w * static_cast<double>(values[i]);
+                    if (std::abs(margin - floor) > 1e-9) CHECK((begin <= i && i < end) == (margin > floor));
+                }
+            }
+}
+
+TEST_CASE("the problem over the positives' words ends where the naive gradient over all rows is small") {
+    const ShortRows csr(400, 60, 2);
+    const Postings postings{SparseRows(csr.view())};
+    const CsrView rows = postings.view().ordered;
+    for (const std::vector<std::int32_t>& positives : {std::vector<std::int32_t>{7}, {3, 120, 250}, {399, 1, 2, 90}}) {
+        WordProblem problem;
+        problem.clear();
+        std::vector<std::int32_t> words;
+        for (const std::int32_t row : positives)
+            for (const std::int32_t word : rows.row_indices(row))
+                if (std::ranges::find(words, word) == words.end()) words.push_back(word);
+        for (const std::int32_t word : words) {
+            const std::int64_t begin = postings.indptr[word];
+            problem.columns.push_back({postings.values.data() + begin, postings.sums.data() + begin,
+                                       postings.squares.data() + begin, postings.indptr[word + 1] - begin});
+        }
+        // Positives and rows of several words are listed; rows without any are far.
+        problem.n_positives = std::ssize(positives);
+        std::vector<std::int32_t> order = positives;
+        double n_far = 0.0;
+        std::vector<std::vector<double>> dense;
+        for (std::int32_t row = 0; row < 400; ++row) {
+            dense.emplace_back(words.size(), 0.0);
+            for (std::int64_t i = rows.indptr[row]; i < rows.indptr[row + 1]; ++i) {
+                const auto found = std::ranges::find(words, rows.indices[i]);
+                if (found != words.end()) dense.back()[found - words.begin()] = rows.values[i];
+            }
+            const auto n_shared = std::ssize(words) - std::ranges::count(dense.back(), 0.0);
+            const bool is_positive = std::ranges::find(positives, row) != positives.end();
+            if (n_shared == 0 && !is_positive) n_far += 1.0;
+            if (n_shared > 1 && !is_positive) order.push_back(row);
+        }
+        for (const std::int32_t row : order) {
+            for (std::size_t f = 0; f < words.size(); ++f) {
+                if (dense[row][f] == 0.0) continue;
+                problem.places.push_back(static_cast<std::int32_t>(f));
+                problem.values.push_back(static_cast<float>(dense[row][f]));
+            }
+            problem.begins.push_back(std::ssize(problem.places));
+            problem.rows.push_back(row);
+        }
+        problem.config = {1.0, 2.0, 4.0, n_far};
+        problem.point.assign(words.size() + 1, 0.1);
+        LabelRecord record;
+        REQUIRE(problem.descend(1e-9, 100, true, record));
+
+        const double t = problem.point.back();
+        std::vector<double> gradient = problem.point;
+        gradient.back() = 4.0 * (t - 1.0);
+        double objective = 2.0 * (t - 1.0) * (t - 1.0);
+        for (std::size_t f = 0; f < words.size(); ++f) objective += 0.5 * problem.point[f] * problem.point[f];
+        for (std::int32_t row = 0; row < 400; ++row) {
+            double margin = t;
+            for (std::size_t f = 0; f < words.size(); ++f) margin += problem.point[f] * dense[row][f];
+            const bool is_positive = std::ranges::find(positives, row) != positives.end();
+            const double cost = is_positive ? 2.0 : 1.0;
+            const double gap = std::max(0.0, is_positive ? 2.0 - margin : margin);
+            const double slope = (is_positive ? -2.0 : 2.0) * cost * gap;
+            objective += cost * gap * gap;
+            gradient.back() += slope;
+            for (std::size_t f = 0; f < words.size(); ++f) gradient[f] += slope * dense[row][f];
+        }
+        for (const double entry : gradient) CHECK(std::abs(entry) < 1e-7);
+        CHECK(record.history.back().objective == doctest::Approx(objective));
+    }
+}
+
+}  // namespace
+}  // namespace longtail::linear
