@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "longtail"
-POSIX_ONLY = {"_os.py", "serve/server.py"}
+POSIX_ONLY = {"_os.py"}
 MODULES = {"fcntl", "grp", "pwd", "resource", "termios", "tty", "pty", "syslog", "ctypes"}
 # Names that Python's documentation gives as not available on Windows, and that a library could be tempted to use.
 LISTS = {

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeGuard, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._topk import Tag, TopK
-
-if TYPE_CHECKING:
-    from longtail.tagging import Tagger
 
 
 @runtime_checkable
@@ -78,8 +75,3 @@ class Model(Protocol):
 
     def with_threads(self, n_jobs: int | None) -> Self:
         """Return the same model, not a copy of its arrays, that uses `n_jobs` threads."""
-
-
-def takes_texts(model: object) -> TypeGuard[Tagger]:
-    """Say whether a model, or anything else, takes texts: whatever does has the methods of a Tagger."""
-    return bool(getattr(model, "takes_texts", False))

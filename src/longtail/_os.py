@@ -1,7 +1,6 @@
-"""System calls that exist on POSIX systems only: files and folders by descriptor, locks, renames, maps, disk space.
+"""System calls that exist on POSIX systems only: descriptors, locks, renames, maps, disk space, processes, signals.
 
-A port of the library to Windows replaces this module; `tests/test_portability.py` lists the few others that are for
-POSIX systems only.
+A port of the library to Windows replaces this module; `tests/test_portability.py` finds such calls elsewhere.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import errno
 import fcntl
 import mmap
 import os
+import signal
 import weakref
 from pathlib import Path
 
@@ -20,6 +20,10 @@ _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
 _MAP_FAILED = ctypes.c_void_p(-1).value
+RELOAD = signal.SIGHUP
+CHILD_ENDED = signal.SIGCHLD
+KILL = signal.SIGKILL
+_SUPERVISED = {CHILD_ENDED, RELOAD, signal.SIGTERM, signal.SIGINT}
 
 
 def open_folder(path: Path, *, follow_link: bool = True) -> int:
@@ -127,6 +131,44 @@ def map_readonly(descriptor: int, size_bytes: int) -> memoryview:
     # Not at exit: then other threads may still be using it, and the kernel cleans up anyway.
     weakref.finalize(block, libc.munmap, address, size_bytes).atexit = False
     return memoryview(block).toreadonly()
+
+
+def fork() -> int:
+    """Return the id of a copy of this process, and 0 in the copy."""
+    return os.fork()
+
+
+def block_signals() -> set[int]:
+    """Keep the signals of a supervisor for `wait_for_signal`; return the mask for `unblock_signals`."""
+    return {int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, _SUPERVISED)}
+
+
+def unblock_signals(mask: set[int]) -> None:
+    """Set the mask that `block_signals` found."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def wait_for_signal(seconds: float) -> int | None:
+    """Wait for a blocked signal; return None if none arrives."""
+    received = signal.sigtimedwait(_SUPERVISED, seconds)
+    return None if received is None else received.si_signo
+
+
+def ended_child() -> tuple[int, int] | None:
+    """Return the process id and exit code of a child that has ended, if there is one."""
+    process_id, status = os.waitpid(-1, os.WNOHANG)
+    return (process_id, os.waitstatus_to_exitcode(status)) if process_id else None
+
+
+def wait_for_child(process_id: int) -> None:
+    """Wait until a child has ended."""
+    os.waitpid(process_id, 0)
+
+
+def end_process_after(seconds: float) -> None:
+    """Let the kernel end this process after some time, whatever it does then; 0 cancels."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def physical_memory_bytes() -> float:

@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from longtail._array_files import staged
-from longtail._model import takes_texts
 from longtail._os import open_lock_file, try_lock
 from longtail.feedback import Feedback, FeedbackStore, Stored, feedback_path
 from longtail.saving import describe, load, save
-from longtail.tagging import Learnt, Tagger
+from longtail.tagging import Learnt, Tagger, takes_texts
 from longtail.tagging.history import Lineage, replayed, today
 
 # Replaced models to keep, besides those that a model is learnt from.

@@ -51,9 +51,18 @@ def test_columns_are_named_and_the_understanding_is_printed(table: Path, tmp_pat
 def test_a_file_is_not_taken_for_a_text(table: Path, tmp_path: Path) -> None:
     tagger = lt.Tagger(lt.Popularity(), lt.TextVectorizer(min_df=1)).fit(["a text"], [["label"]])
     lt.save(tagger, tmp_path / "m")
-    found = run("tag", tmp_path / "m", table)
-    assert found.returncode == 2
-    assert "is a file, but `tag` takes texts; use longtail predict" in found.stderr
+    for texts in ([table], ["a text", table]):
+        found = run("tag", tmp_path / "m", *texts)
+        assert found.returncode == 2
+        assert "is a file, but `tag` takes texts; use longtail predict" in found.stderr
+
+
+def test_tag_takes_long_texts_and_standard_input(tmp_path: Path) -> None:
+    tagger = lt.Tagger(lt.Popularity(), lt.TextVectorizer(min_df=1)).fit(["a text"], [["label"]])
+    lt.save(tagger, tmp_path / "m")
+    assert "label" in run("tag", tmp_path / "m", "text " * 2000).stdout, "longer than any file name"
+    piped = run("tag", tmp_path / "m", "-", stdin="a text\nmore text\n")
+    assert piped.stdout.count("label") == 2, piped.stderr
 
 
 def test_a_tagger_takes_tables_matrices_and_single_names() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -281,7 +282,7 @@ def make_vectorizer(pairs: tuple[str, ...]) -> TextVectorizer:
 
 def load_tagger(path: Path, n_jobs: int | None, *, verify: bool = True) -> Tagger:
     """Load a model that takes texts."""
-    from longtail._model import takes_texts
+    from longtail.tagging import takes_texts
 
     model = load_model(path, n_jobs, verify=verify)
     if not takes_texts(model):
@@ -290,12 +291,13 @@ def load_tagger(path: Path, n_jobs: int | None, *, verify: bool = True) -> Tagge
 
 
 def blocks_of(texts: tuple[str, ...]) -> Iterator[list[str]]:
-    """Yield the texts given as arguments, or else the lines of stdin as they come, some at a time."""
-    if len(texts) == 1 and Path(texts[0]).is_file():
-        raise ValueError(
-            f"{texts[0]} is a file, but `tag` takes texts; use longtail predict MODEL {texts[0]} for every text in it"
-        )
-    if texts:
+    """Yield the texts given as arguments, or else (also for "-") the lines of stdin as they come, some at a time."""
+    for text in texts:
+        if os.path.isfile(text):  # noqa: PTH113  Path.is_file raises OSError for a long text
+            raise ValueError(
+                f"{text} is a file, but `tag` takes texts; use longtail predict MODEL {text} for its texts"
+            )
+    if texts and texts != ("-",):
         yield list(texts)
         return
     if sys.stdin.isatty():

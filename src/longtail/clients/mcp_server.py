@@ -10,7 +10,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 import longtail as lt
-from longtail._model import takes_texts
+from longtail.tagging import takes_texts
 
 _MAX_CHARS = 100_000
 _MAX_LABELS = 100

@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 from spacy.util import minibatch
 
 import longtail as lt
-from longtail._model import takes_texts
+from longtail.tagging import takes_texts
 
 
 @Language.factory(

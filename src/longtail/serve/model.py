@@ -99,7 +99,7 @@ def _snapshot(source: Path | Tagger, language: str | None, *, verify: bool) -> S
 
 def _load(path: Path, *, verify: bool) -> tuple[Tagger, str]:
     import longtail
-    from longtail._model import takes_texts
+    from longtail.tagging import takes_texts
 
     manifest = (path / "manifest.json").read_bytes()
     tagger = longtail.load(path, verify=verify)

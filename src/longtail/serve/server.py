@@ -10,11 +10,9 @@ import ipaddress
 import logging
 import math
 import os
-import select
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import FrameType
@@ -22,11 +20,13 @@ from typing import Any, NoReturn, cast
 
 import uvicorn
 
+from longtail import _os
 from longtail.serve.board import Board
 from longtail.serve.connections import LimitedProtocol
 from longtail.serve.gate import LOOPBACK_NAMES
 from longtail.serve.limits import Limits
 from longtail.serve.several import ModelSettings, Service
+from longtail.serve.supervisor import Supervisor
 
 _logger = logging.getLogger("longtail.serve")
 _BACKLOG = 1024
@@ -34,8 +34,6 @@ _BACKLOG = 1024
 _ACCEPTS_AT_ONCE = 4
 _TICKS_PER_SWEEP = 5  # of uvicorn's main loop, a tenth of a second each
 _SWEEP_SECONDS = 0.5
-_MAX_EARLY_DEATHS = 5
-_EARLY_SECONDS = 1.0
 
 
 def serve(
@@ -72,9 +70,17 @@ def serve(
             _freeze_memory()
             _run_server(config, listener, limits, on_started=lambda: on_ready(url))
             return 0
-        return _Supervisor(config, listener, limits, list(boards.values()), n_workers).run(
-            on_started=lambda: on_ready(url)
-        )
+
+        def work(worker_id: int, life: int, on_started: Callable[[], None]) -> None:
+            _become_worker(boards.values(), worker_id)
+            _run_server(config, listener, limits, on_started=on_started, life=life)
+
+        supervisor = Supervisor(work, lambda: _call_reload(boards.values()), n_workers, limits.stop_timeout_seconds)
+        _freeze_memory()
+        try:
+            return supervisor.run(on_started=lambda: on_ready(url))
+        finally:
+            gc.unfreeze()
 
 
 def _become_worker(boards: Iterable[Board], worker_id: int) -> None:
@@ -175,18 +181,15 @@ class _StopWatch:
         self._timer.daemon = True
 
     def start(self) -> None:
-        if hasattr(signal, "setitimer"):
-            # The kernel's own timer, in case native code keeps all Python threads from running.
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.setitimer(signal.ITIMER_REAL, self._seconds + 1)
+        # The kernel's own timer, in case native code keeps all Python threads from running.
+        _os.end_process_after(self._seconds + 1)
         # No thread may be left to the system. This runs in a signal handler: an error would lose the signal.
         with contextlib.suppress(RuntimeError):
             self._timer.start()
 
     def cancel(self) -> None:
         self._timer.cancel()
-        if hasattr(signal, "setitimer"):
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        _os.end_process_after(0)
 
     def _end(self) -> None:
         _logger.warning("requests were still running after %g seconds; stopping without them", self._seconds)
@@ -233,127 +236,6 @@ def _run_server(
 
 def _exit(*_: object) -> NoReturn:
     raise SystemExit(0)
-
-
-class _Supervisor:
-    """Keep `n_workers` processes running; pass signals on to them."""
-
-    def __init__(
-        self, config: uvicorn.Config, listener: socket.socket, limits: Limits, boards: list[Board], n_workers: int
-    ) -> None:
-        self._config = config
-        self._listener = listener
-        self._limits = limits
-        self._boards = boards
-        self._n_workers = n_workers
-        self._worker_ids: dict[int, int] = {}  # by process id
-        self._started_at: dict[int, float] = {}
-        self._n_early_deaths = 0
-        self._start_at: dict[int, float] = {}  # by worker id: workers that wait to be started again
-        self._is_stopping = False
-        self._give_up_at = math.inf
-        # Workers read this pipe. It is closed when the supervisor ends, however it dies, and then they stop too.
-        self._life, self._death = os.pipe()
-        self._ready, self._report_ready = os.pipe()
-
-    def run(self, on_started: Callable[[], None] | None) -> int:
-        signals = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-        # Signals are blocked and waited for, so that no handler interrupts anything and none is lost.
-        old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-        try:
-            _freeze_memory()
-            for worker_id in range(self._n_workers):
-                self._start(worker_id, old_mask)
-            while self._worker_ids and time.monotonic() < self._give_up_at:
-                if on_started and select.select([self._ready], [], [], 0)[0]:
-                    on_started()
-                    on_started = None
-                self._start_waiting(old_mask)
-                next_at = min(self._give_up_at, *self._start_at.values(), time.monotonic() + 3600)
-                seconds = max(0.0, next_at - time.monotonic())
-                received = signal.sigtimedwait(signals, 0.01 if on_started else seconds)
-                if received:
-                    self._handle(received.si_signo, old_mask)
-            return 0 if self._is_stopping else 1
-        finally:
-            self._kill_rest()
-            gc.unfreeze()
-            signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
-
-    def _handle(self, signal_number: int, mask: set[int]) -> None:
-        if signal_number == signal.SIGHUP:
-            _call_reload(self._boards)
-        elif signal_number == signal.SIGCHLD:
-            self._reap_and_replace(mask)
-        else:
-            self._is_stopping = True
-            self._start_at.clear()
-            # Workers end by themselves in time; half a second later they are killed.
-            self._give_up_at = min(self._give_up_at, time.monotonic() + self._limits.stop_timeout_seconds + 0.5)
-            self._send(signal.SIGTERM)
-
-    def _start(self, worker_id: int, mask: set[int]) -> None:
-        process_id = os.fork()
-        if process_id == 0:
-            self._work(worker_id, mask)
-        self._worker_ids[process_id] = worker_id
-        self._started_at[process_id] = time.monotonic()
-
-    def _work(self, worker_id: int, mask: set[int]) -> NoReturn:
-        code = 1
-        try:
-            os.close(self._death)
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the supervisor asks for reloads through the board
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            _become_worker(self._boards, worker_id)
-            _run_server(self._config, self._listener, self._limits, on_started=self._report, life=self._life)
-            code = 0
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else 1
-        except BaseException:
-            _logger.exception("worker %d failed", worker_id)
-        finally:
-            os._exit(code)  # skips the supervisor's clean-up, which this process inherited
-
-    def _report(self) -> None:
-        os.write(self._report_ready, b"r")
-
-    def _reap_and_replace(self, mask: set[int]) -> None:
-        while self._worker_ids:
-            process_id, status = os.waitpid(-1, os.WNOHANG)
-            if process_id == 0:
-                return
-            worker_id = self._worker_ids.pop(process_id)
-            is_early = time.monotonic() - self._started_at.pop(process_id) < _EARLY_SECONDS
-            if self._is_stopping:
-                continue
-            _logger.warning("worker %d ended with status %d", worker_id, os.waitstatus_to_exitcode(status))
-            self._n_early_deaths = self._n_early_deaths + 1 if is_early else 0
-            if self._n_early_deaths < _MAX_EARLY_DEATHS:
-                self._start(worker_id, mask)
-            elif self._worker_ids:  # the others still serve
-                self._start_at[worker_id] = time.monotonic() + _EARLY_SECONDS
-            else:
-                _logger.error("workers exit as soon as they start; giving up")
-
-    def _start_waiting(self, mask: set[int]) -> None:
-        for worker_id, at in list(self._start_at.items()):
-            if time.monotonic() >= at and not self._is_stopping:
-                del self._start_at[worker_id]
-                self._start(worker_id, mask)
-
-    def _send(self, signal_number: int) -> None:
-        for process_id in self._worker_ids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process_id, signal_number)
-
-    def _kill_rest(self) -> None:
-        self._send(signal.SIGKILL)
-        for process_id in self._worker_ids:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(process_id, 0)
-        for end in (self._life, self._death, self._ready, self._report_ready):
-            os.close(end)
 
 
 def _freeze_memory() -> None:
