@@ -302,7 +302,7 @@ CHANGES: dict[str, Callable[[lt.GBDTSparse], Any]] = {
     "splits on feature 99": lambda m: m.split_features_.__setitem__(0, 99),
     "a leaf names label 12": lambda m: m.leaf_label_ids_.__setitem__(0, 12),
     "tree_begin_ must rise": lambda m: m.tree_begin_.__setitem__(1, 0),
-    "leaf_begin_ must rise": lambda m: m.leaf_begin_.__setitem__(1, -1),
+    "leaf_begin_ must rise": lambda m: m.leaf_begin_.__setitem__(1, 10**6),
     "thresholds_ must have": lambda m: with_values(m, thresholds_=m.thresholds_[1:]),
     "leaf_values_ and leaf_label_ids_": lambda m: with_values(m, leaf_values_=m.leaf_values_[1:]),
     "projection_ has 3 rows": lambda m: with_values(m, projection_=np.ones((3, 4), np.float32)),

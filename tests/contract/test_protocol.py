@@ -10,7 +10,8 @@ import pytest
 
 import longtail as lt
 from longtail._base import XMCClassifier
-from longtail._model import Model, takes_texts
+from longtail._model import Model
+from longtail.tagging import takes_texts
 from tests.contract.estimators import ESTIMATORS
 
 SOURCES = Path(lt.__file__).parent

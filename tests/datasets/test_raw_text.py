@@ -28,7 +28,7 @@ def test_jsonl_keeps_the_order_drops_repeats_and_ignores_other_keys(tmp_path):
 
 
 def test_csv_and_tsv_have_named_columns_and_separated_labels(tmp_path):
-    path = write(tmp_path, "rows.csv", 'id,labels,text\n1,b; a,"a, ""quoted""\ntext"\n\n2,,plain\n')
+    path = write(tmp_path, "rows.csv", 'id,labels,text\n1,b; a,"a, ""quoted""\ntext"\n2,,plain\n\n')
     assert read_text(path) == (['a, "quoted"\ntext', "plain"], [["b", "a"], []])
     path = write(tmp_path, "rows.tsv.gz", gzip.compress(b"text\tlabels\r\nsome text\tx|y\r\n"))
     assert read_text(path, label_separator="|") == (["some text"], [["x", "y"]])

@@ -55,6 +55,7 @@ OURS = {
     for system in (
         _ours("DiSMEC", "DiSMEC"),
         _ours("DiSMEC int8", "DiSMEC", weight_type="int8"),
+        _ours("LabelTree", "LabelTree"),
         _ours("FastXML", "FastXML"),
         _ours("PfastXML", "PfastXML"),
         _ours("PfastreXML", "PfastreXML"),

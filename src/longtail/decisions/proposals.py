@@ -14,6 +14,8 @@ from longtail.decisions.utilities import parse_utility
 
 Threshold = float | Literal["auto"] | None
 
+_MAX_FLOAT32 = float(np.finfo(np.float32).max)
+
 
 class Proposals(NamedTuple):
     """The chosen labels of each row, best first, padded with -1; probabilities only of calibrated models.
@@ -69,6 +71,8 @@ def choose(
         As for `rank`. By default "balanced" with a calibration and "score" without.
     """
     utility = check_utility(owner, utility, calibration)
+    if threshold is not None and threshold != "auto":
+        threshold = float(np.clip(threshold, -_MAX_FLOAT32, _MAX_FLOAT32))  # scores and probabilities are float32
     if calibration is None:
         if threshold == "auto":
             raise ValueError(
