@@ -7,6 +7,9 @@ on top:
 
     .venv-clients/annif/bin/pip install 'annif[omikuji]' && NLTK_DATA=folder python benchmarks/bench_annif.py
 
+Without access to NLTK's server, the folder can be cut from a package that carries it: `pip download --no-deps
+llama-index-core`, unzip the wheel, and take llama_index/core/_static/nltk_cache.
+
 Seconds are those of Annif's `project.train` and of suggesting for all test documents in Annif's batches of 32; each
 backend runs in a process of its own, with one job.
 """
