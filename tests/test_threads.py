@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import longtail as lt
 from longtail import _threads
 
 
@@ -49,3 +51,13 @@ def test_omp_num_threads_is_respected(monkeypatch: pytest.MonkeyPatch, text: str
 def test_n_jobs_none_and_minus_one_mean_all() -> None:
     assert _threads.resolve_n_jobs(None) == _threads.resolve_n_jobs(-1) == 8
     assert _threads.resolve_n_jobs(3) == 3
+
+
+@pytest.mark.parametrize("n_jobs", [0, -5])
+def test_a_number_of_threads_set_after_fit_is_checked(n_jobs: int) -> None:
+    """Zero ended the process with a division by zero."""
+    X, Y = np.eye(4, dtype=np.float32), np.eye(4, dtype=int)
+    model = lt.DiSMEC().fit(X, Y)
+    model.n_jobs = n_jobs
+    with pytest.raises(ValueError, match="n_jobs must be None or an int >= 1 or -1"):
+        model.predict_top_k(X)

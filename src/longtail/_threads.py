@@ -24,7 +24,11 @@ def available_cpus() -> int:
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
     """Turn an ``n_jobs`` parameter into a number of threads; None and -1 mean all that may be used."""
-    return available_cpus() if n_jobs is None or n_jobs < 0 else int(n_jobs)
+    if n_jobs is None or n_jobs == -1:
+        return available_cpus()
+    if n_jobs < 1:  # set on a fitted model, where no fit checks it
+        raise ValueError(f"n_jobs must be None or an int >= 1 or -1, got {n_jobs!r}")
+    return int(n_jobs)
 
 
 def _cgroup_quota(root: Path) -> list[int]:

@@ -69,6 +69,7 @@ def test_pandas_frames() -> None:
 def test_polars_frames() -> None:
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"text": TEXTS, "labels": LABELS})
+    same(frame.lazy())
     same(frame)
     same(frame["text"], frame["labels"])
     same(frame.select("text"), LABELS)

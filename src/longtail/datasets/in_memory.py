@@ -65,6 +65,8 @@ def texts_and_labels(
             raise ValueError(f"{_OWNER}: labels={labels!r} and label_column={label_column!r} name two columns")
         label_column, labels = labels, None
     wanted = Wanted.of(text_column, text_weights, label_column, None, with_labels=labels is None)
+    if type(texts).__name__ == "LazyFrame":  # of polars
+        texts = texts.collect()
     first, texts = _first_of(texts)
     if isinstance(first, Mapping):
         data = _from_records(texts, wanted, label_separator)

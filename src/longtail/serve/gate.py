@@ -47,6 +47,8 @@ PATHS = {
     "/api/queue": "queue",
     "/models": "models",
     "/health": "health",
+    "/v2/health/live": "health",
+    "/v2/health/ready": "health",
     "/metrics": "metrics",
     **dict.fromkeys(PAGE_FILES, "page"),
 }
