@@ -129,8 +129,7 @@ class Soak:
             is_right = status != 200 or answer["words"][0]["word"] in words
         is_documented = is_right and status in (200, 503, *((422,) if "explain" in kind else ()))
         (self.answers if is_documented else self.unexpected)[f"{kind} {status}{'' if is_right else ' wrong'}"] += 1
-        if status == 503:
-            await asyncio.sleep(rng.random())
+        await asyncio.sleep(rng.random() if status == 503 else self.options.pause_seconds)
 
     async def _abuse(self, abuse: service_abuse.Abuse) -> None:
         while not self.is_over:
@@ -250,6 +249,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--clients", type=int, default=64, help="honest clients")
+    parser.add_argument("--pause-seconds", type=float, default=0.0, help="of an honest client after each answer")
     parser.add_argument("--abusers", type=int, default=2, help="clients for each kind of abuse")
     parser.add_argument("--workers", type=int, default=2, help="at least 2: one is never killed")
     parser.add_argument("--limit-seconds", type=float, default=2.0, help="for heads and bodies; more if CPUs are busy")
