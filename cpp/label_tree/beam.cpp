@@ -13,6 +13,9 @@ namespace {
 constexpr std::int64_t kRowsPerBlock = 1024;
 // So many rows pay for an array over all features; fewer find the features of a node without it.
 constexpr std::int64_t kRowsToScatter = 64;
+// Nor does a model with few weights pay for one: an id near 2^31 in its file would ask for 8 GiB.
+constexpr std::int64_t kFeaturesPerStored = 4;
+constexpr std::int64_t kFeaturesToScatter = 1 << 22;
 constexpr float kLeastLog = -1e30F;
 
 struct Visit {
@@ -23,13 +26,15 @@ struct Visit {
 
 bool comes_before(const ScoredLabel& a, const ScoredLabel& b) { return ranks_before(a, b); }
 
-// One more than the largest feature that has a weight: memory follows the model, not what a file claims.
-std::int64_t n_features_used(const ForestView& forest) {
+// Size of an array over the features that have a weight; 0 if it would not pay.
+std::int64_t n_places(const CsrView& x, const ForestView& forest) {
+    if (x.n_rows < kRowsToScatter) return 0;
     std::int64_t n_used = 0;
     for (std::size_t node = 0; node + 1 < forest.feature_indptr.size(); ++node)
         if (forest.feature_indptr[node] < forest.feature_indptr[node + 1])
             n_used = std::max<std::int64_t>(n_used, forest.feature_ids[forest.feature_indptr[node + 1] - 1] + 1);
-    return n_used;
+    const std::int64_t n_stored = static_cast<std::int64_t>(forest.feature_ids.size());
+    return n_used <= std::max(kFeaturesToScatter, kFeaturesPerStored * n_stored) ? n_used : 0;
 }
 
 // Beam search of one thread over blocks of rows. All rows of a block that visit a node are scored together, so that
@@ -37,7 +42,7 @@ std::int64_t n_features_used(const ForestView& forest) {
 class BeamSearch {
 public:
     BeamSearch(const CsrView& x, const ForestView& forest, const BeamConfig& config)
-        : x_(x), forest_(forest), config_(config) {}
+        : x_(x), forest_(forest), config_(config), n_places_(n_places(x, forest)) {}
 
     // Labels go to take_label(row, label, log_probability). With `routes`, nodes over labels are
     // only recorded.
@@ -92,10 +97,9 @@ private:
         std::int64_t n_words = 0;
         for (const Visit& visit : visits) n_words += x_.row_size(first_row_ + visit.row);
         const std::int64_t steps = std::bit_width(features.size());
-        const bool is_scattered =
-            x_.n_rows >= kRowsToScatter && n_words * steps > 2 * static_cast<std::int64_t>(features.size());
+        const bool is_scattered = n_places_ > 0 && n_words * steps > 2 * static_cast<std::int64_t>(features.size());
         if (is_scattered) {
-            if (places_.empty()) places_.resize(n_features_used(forest_), 0);
+            if (places_.empty()) places_.resize(n_places_, 0);
             for (std::size_t i = 0; i < features.size(); ++i) places_[features[i]] = static_cast<std::int32_t>(i) + 1;
         }
         const std::int64_t first_edge = forest_.shape.child_indptr[node];
@@ -156,6 +160,7 @@ private:
     const CsrView& x_;
     const ForestView& forest_;
     const BeamConfig& config_;
+    std::int64_t n_places_;
     std::int64_t first_row_ = 0;
     std::vector<std::int32_t> places_;  // of the current node's features, plus one; zero between nodes
     std::vector<Visit> visits_;

@@ -38,6 +38,7 @@ def try_model(path: Path) -> str:
     assert not isinstance(model, lt.Tagger)
     row = sp.csr_array((np.ones(2, np.float32), np.array([0, 5], np.int32), np.array([0, 2])), shape=(1, _MOST))
     model.predict_top_k(row, 3)
+    model.predict_top_k(sp.vstack([row] * 100, format="csr"), 3)
     model.predict(row)
     contributions_of(model, row, 0)
     if hasattr(model, "remove_labels"):
@@ -47,9 +48,9 @@ def try_model(path: Path) -> str:
 
 
 def with_the_last_feature(path: Path) -> None:
-    """Rename the largest feature of each split of a forest: one that the file does hold."""
+    """Rename the largest feature of a forest: one that the file does hold."""
     arrays = json.loads((path / "manifest.json").read_text())["arrays"]
-    for name in ("split_features_", "centre_indices_"):
+    for name in ("split_features_", "centre_indices_", "feature_ids_"):
         if name not in arrays:
             continue
         found = np.load(path / f"{name}.npy")
@@ -59,7 +60,7 @@ def with_the_last_feature(path: Path) -> None:
 def main() -> int:
     X, Y = make_rows(), make_labels()
     models = {name: make().fit(X, Y) for name, make in ESTIMATORS.items()}
-    for name in ("FastXML", "PfastreXML", "MLRF"):
+    for name in ("FastXML", "PfastreXML", "MLRF", "LabelTree"):
         models[f"{name} with the last feature"] = ESTIMATORS[name]().fit(X, Y)
     for shape in ("plt", "parabel"):
         if hasattr(lt.LabelTree, shape):
