@@ -86,6 +86,17 @@ def test_the_first_estimator_within_the_time_is_chosen(
     assert choice.estimate is not None
 
 
+def test_many_labels_get_a_tree_without_a_probe_of_one_vs_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    claim(monkeypatch, {"LabelTree exact": 20.0})
+    X = sp.random_array((10_000, 300), density=0.01, dtype=np.float32, rng=np.random.default_rng(0), format="csr")
+    Y = sp.eye_array(10_000, dtype=np.float32, format="csr")
+    choice = lt.Auto(max_memory_bytes=1_000_000, n_jobs=1).choose(X, Y)
+    assert choice.estimator.get_params()["leaves"] == "exact"
+    assert choice.reason == (
+        "LabelTree with exact leaves: about 20 s and 0.0 GB; DiSMEC would take long with 10,000 labels"
+    )
+
+
 def test_memory_counts_like_time(monkeypatch: pytest.MonkeyPatch) -> None:
     claim(monkeypatch, {"DiSMEC": 1.0, "LabelTree exact": 1.0, "LabelTree": 1.0}, memory_bytes=2_000_000_000)
     choice = lt.Auto(max_memory_bytes=1_000_000_000, max_seconds=1e-4).choose(*rows_and_labels())

@@ -101,7 +101,7 @@ def main() -> None:
         trainers = Trainers(options.estimator, Path(folder))
         checkpoint = Path(folder, "run")
         while counts["killed"] < options.n:
-            found = len(list(checkpoint.glob("shard-*")))
+            found = len(list(checkpoint.rglob("shard-*")))
             counts["shards found"] += found
             counts["resumed rounds"] += found > 0
             outcome = trainers.play_round(rng, checkpoint)
