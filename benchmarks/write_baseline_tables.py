@@ -1,4 +1,6 @@
-"""Write the tables of docs/results/baselines.md from benchmarks/results/baselines.jsonl: the last line of a run counts.
+"""Write the tables of docs/results/baselines.md from benchmarks/results: the last line of a run counts.
+
+Baselines are in baselines.jsonl, the other estimators in systems.jsonl (`longtail bench`).
 
 python benchmarks/write_baseline_tables.py           write them between the marks of the page
 python benchmarks/write_baseline_tables.py --check   exit with 1 if the page is out of date
@@ -8,16 +10,31 @@ import argparse
 import json
 import re
 import sys
+import tomllib
 from pathlib import Path
 
-RESULTS = Path(__file__).resolve().parent / "results" / "baselines.jsonl"
+RESULTS = Path(__file__).resolve().parent / "results"
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "results" / "baselines.md"
-SYSTEMS = ("CPLST", "CS", "MLCSSP", "LPSR", "LPSRNB", "WSABIE", "SLEEC", "PDSparse", "MLRF", "MLRFnDCG")
-SETS = ("eurlex", "bibtex", "delicious", "mediamill")
+SYSTEMS = ("LEML", "CPLST", "CS", "MLCSSP", "LPSR", "LPSRNB", "WSABIE", "SLEEC", "PDSparse", "MLRF", "MLRFnDCG")
+# The other estimators, with their names in published.toml.
+OTHERS = {
+    "Popularity": (),
+    "DiSMEC": ("DiSMEC", "1-vs-All"),
+    "FastXML": ("FastXML",),
+    "PfastXML": (),
+    "PfastreXML": ("PfastreXML",),
+    "GBDTSparse": ("GBDT-SPARSE",),
+    "LabelTree": ("Bonsai",),
+}
+SETS = {"eurlex": "EURLex-4K", "bibtex": "Bibtex", "delicious": "Delicious", "mediamill": "Mediamill"}
 # The Extreme Classification Repository (the EURLex-4K rows corrected for a shift on its page, partly by inference) and
 # PfastreXML, Table 3 (PSP); MLRF: FastXML, Tables 2 and 7 (random splits); Mediamill: GBDT-SPARSE, Table 3 (P@1, P@3),
 # MLRF and LPSR from the FastXML tables.
 PUBLISHED = {
+    ("eurlex", "LEML"): "63.40 / 50.35 / 41.28 · 24.33 / 27.22 / 29.13",
+    ("bibtex", "LEML"): "62.54 / 38.41 / 28.21",
+    ("delicious", "LEML"): "65.67 / 60.55 / 56.08",
+    ("mediamill", "LEML"): "82.83 / 66.29",
     ("eurlex", "LPSR"): "76.37 / 63.36 / 52.03 · 33.65 / 39.88 / 42.17",
     ("eurlex", "SLEEC"): "79.26 / 64.30 / 52.33 · 35.45 / 41.35 / 44.62",
     ("eurlex", "WSABIE"): "68.55 / 55.11 / 45.12 · 31.65 / 35.04 / 36.99",
@@ -57,7 +74,7 @@ def measures(record: dict) -> str:
 
 
 def table(dataset: str) -> str:
-    runs = {record["system"]: record for record in read() if record["dataset"] == dataset}
+    runs = baselines(dataset)
     rows = []
     for system in SYSTEMS:
         if system in runs:
@@ -71,8 +88,40 @@ def table(dataset: str) -> str:
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
-def read() -> list[dict]:
-    return [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
+def summary() -> str:
+    """One row per estimator, one column per data set: P@1, 3, 5, and below it what is published."""
+    with (Path(__file__).resolve().parent / "published.toml").open("rb") as file:
+        known = tomllib.load(file)
+    lines = ["| P@1 / 3 / 5, ours; *published* | " + " | ".join(SETS.values()) + " |", "|---|" + "---|" * len(SETS)]
+    for system in (*OTHERS, *SYSTEMS):
+        cells = []
+        for dataset, title in SETS.items():
+            run = (others(title) | baselines(dataset)).get(system)
+            ours = "not measured" if run is None else measures(run).partition(" · ")[0]
+            theirs = PUBLISHED.get((dataset, system), "").partition(" · ")[0].partition(" (")[0]
+            for entry in known[title]:
+                if entry["system"] in OTHERS.get(system, ()):
+                    theirs = " / ".join(f"{value:.2f}" for value in entry["P"])
+                    if "repository" in entry["source"]:
+                        break
+            cells.append(ours + (f"; *{theirs}*" if theirs else ""))
+        lines.append(f"| `{system}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def baselines(dataset: str) -> dict[str, dict]:
+    return {record["system"]: record for record in read("baselines") if record["dataset"] == dataset}
+
+
+def others(title: str) -> dict[str, dict]:
+    """Return the last run of each of our systems on a data set of `longtail bench`."""
+    runs = [record for record in read("systems") if record["dataset"] == title and record.get("ours")]
+    return {record["system"]: record for record in runs if "P@5" in record}
+
+
+def read(name: str) -> list[dict]:
+    lines = (RESULTS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
 
 
 def main() -> None:
@@ -80,9 +129,9 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     old = text = PAGE.read_text(encoding="utf-8")
-    for dataset in SETS:
-        pattern = rf"(<!-- {dataset} -->\n).*?(<!-- end -->)"
-        text = re.sub(pattern, lambda m, d=dataset: f"{m[1]}\n{table(d)}\n\n{m[2]}", text, flags=re.DOTALL)
+    for mark, made in {"all": summary()}.items() | {dataset: table(dataset) for dataset in SETS}.items():
+        pattern = rf"(<!-- {mark} -->\n).*?(<!-- end -->)"
+        text = re.sub(pattern, lambda m, made=made: f"{m[1]}\n{made}\n\n{m[2]}", text, flags=re.DOTALL)
     if not options.check:
         PAGE.write_text(text, encoding="utf-8")
     elif text != old:

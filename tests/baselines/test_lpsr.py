@@ -130,3 +130,19 @@ def test_unused_features_change_nothing(name: str, monkeypatch: pytest.MonkeyPat
     found = model.predict_top_k(rows)
     np.testing.assert_array_equal(found.label_ids, expected.label_ids)
     np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-6)
+
+
+def test_balance_is_the_mean_depth_of_the_rows_over_that_of_full_leaves() -> None:
+    data = problem()
+    model = lt.LPSRNB(max_leaf_size=20).fit(data.X, data.Y)
+    dense, depths = data.X.toarray(), []
+    for row in dense:
+        node = steps = 0
+        while (child := model.left_children_[node]) >= 0:
+            own = slice(model.split_begin_[node], model.split_begin_[node + 1])
+            score = row[model.split_feature_ids_[own]] @ model.split_weights_[own]
+            node = child + (score > model.split_thresholds_[node])
+            steps += 1
+        depths.append(steps)
+    assert model.tree_depths_[0] == pytest.approx(np.mean(depths))
+    assert model.balance_ == pytest.approx(np.mean(depths) / np.log2(300 / 20))

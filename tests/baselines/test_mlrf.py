@@ -105,3 +105,23 @@ def test_damaged_trees_are_refused() -> None:
     with_values(model, leaf_label_ids_=model.leaf_label_ids_ + np.int32(15))
     with pytest.raises(ValueError, match="MLRF"):
         check_loaded(model)
+
+
+def test_balance_is_the_mean_depth_of_the_rows_over_that_of_full_leaves() -> None:
+    data = problem()
+    model = lt.MLRF(n_trees=3, max_leaf_size=10, n_jobs=1).fit(data.X, data.Y)
+    dense = data.X.toarray()
+    for tree, depth in enumerate(model.tree_depths_):
+        begin = model.tree_begin_[tree]
+        depths = []
+        for row in np.random.default_rng([0, tree]).integers(300, size=300):  # the bootstrap sample
+            node = steps = 0
+            while (feature := model.split_features_[begin + node]) >= 0:
+                node = model.left_children_[begin + node] + (dense[row, feature] > model.thresholds_[begin + node])
+                steps += 1
+            depths.append(steps)
+        assert depth == pytest.approx(np.mean(depths))
+    assert model.balance_ == pytest.approx(model.tree_depths_.mean() / np.log2(300 / 10))
+    wrong = with_values(model, tree_depths_=model.tree_depths_[:2])
+    with pytest.raises(ValueError, match="tree_depths_ must have one entry per tree"):
+        check_loaded(wrong)

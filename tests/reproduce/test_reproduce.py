@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from longtail import datasets, reproduce
 from longtail.bench.data import drop_labels
-from longtail.bench.extras import decision_scores, tail_contributions, training_course
+from longtail.bench.extras import decision_scores, incomplete_gains, tail_contributions, training_course
 from longtail.metrics import psprecision_at_k
 from longtail.propensity import from_counts
 from longtail.reproduce.compare import compare_row
@@ -87,6 +87,30 @@ def test_a_table_is_run_compared_and_resumed(folder: Path, tmp_path: Path) -> No
     assert first["difference"] == pytest.approx(first["value"] - 63.26)
 
 
+def test_plans_of_several_items_have_each_model_once_and_the_shortest_first(folder: Path) -> None:
+    paper = reproduce.read_paper("fastxml")
+    items = [paper.find("table", number) for number in ("2", "6", "7")]
+    plans = [reproduce.plan_item(item, {}, folder) for item in items]
+    plan = reproduce.join_plans(plans)
+    keys = [cell.key() for cell in plan.cells]
+    assert len(set(keys)) == len(keys) < sum(len(one.cells) for one in plans)
+    seconds = [plan.seconds[key] for key in keys]
+    assert seconds == sorted(seconds)
+    assert plan.minutes == pytest.approx(sum(seconds) / 60)
+    done = {cell.key(): {"dataset": "Bibtex", "system": "", "params": {}} for cell in plan.cells[:4]}
+    assert reproduce.plan_item(items[0], done, folder).n_done == sum(cell.key() in done for cell in plans[0].cells)
+
+
+def test_dense_rows_stay_as_they_are() -> None:
+    item = reproduce.read_paper("gbdt-sparse").find("table", "5")
+    scaled = {
+        block.data_name: {cell.data.unit_rows for cell in cells_of(item, block, block.rows[0])}
+        for block in item.blocks
+        if block.data is not None
+    }
+    assert scaled == {"Mediamill": {False}, "Delicious": {True}}
+
+
 def test_missing_data_says_where_to_get_it_and_the_rest_runs(folder: Path, tmp_path: Path) -> None:
     given = ("--results", tmp_path / "r.jsonl", "--data-folder", folder)
     done = longtail("reproduce", "gbdt-sparse", "--table", "5", *given)
@@ -125,7 +149,9 @@ def test_a_figure_over_trees_and_one_of_the_course_are_drawn(folder: Path, tmp_p
     done = longtail("reproduce", "fastxml", "--figure", "1", *given)
     assert "| accuracy order |" in done.stdout
     longtail("reproduce", "msi-dismec", "--figure", "7", "--figure", "14", "-s", "MSI, course", *given)
-    longtail("reproduce", "pfastrexml", "--figure", "1", "--figure", "2", "--figure", "4", "-s", "FastXML", *given)
+    figures = [part for number in ("1", "2", "3a", "3b", "4") for part in ("--figure", number)]
+    done = longtail("reproduce", "pfastrexml", *figures, "-s", "FastXML", "-s", "FastXML 10, incomplete", *given)
+    assert "| A | missing, % | complete truth | plain | scored by propensity |" in done.stdout
     names = sorted(path.name for path in (tmp_path / "figures").iterdir())
     assert names == [
         "fastxml-figure-1.svg",
@@ -133,6 +159,8 @@ def test_a_figure_over_trees_and_one_of_the_course_are_drawn(folder: Path, tmp_p
         "msi-dismec-figure-7.svg",
         "pfastrexml-figure-1.svg",
         "pfastrexml-figure-2.svg",
+        "pfastrexml-figure-3a.svg",
+        "pfastrexml-figure-3b.svg",
         "pfastrexml-figure-4.svg",
     ]
     assert all(path.read_text().startswith("<?xml") for path in (tmp_path / "figures").iterdir())
@@ -198,6 +226,23 @@ def from_counts_with(Y: Any, a: float) -> Any:
     from longtail.propensity import PropensityModel
 
     return PropensityModel(a, 1.5).from_counts(np.bincount(Y.indices, minlength=Y.shape[1]), Y.shape[0])
+
+
+def test_scored_gains_on_an_incomplete_truth_have_the_complete_one_as_their_mean() -> None:
+    rng = np.random.default_rng(4)
+    Y = sp.csr_array((rng.random((300, 20)) < 0.3).astype(np.float32))
+    label_ids = np.argsort(rng.random((300, 20)), axis=1)[:, :5].astype(np.int32)
+    label_ids[0, 1:] = -1
+    counts = rng.integers(1, 300, 20)
+    few, many = incomplete_gains(label_ids, Y, counts, 5000, a=[0.75, 0.15], draws=60)
+    hits = np.take_along_axis(Y.toarray(), label_ids[:, :3], axis=1) * (label_ids[:, :3] >= 0)
+    expected = [hits[:, rank].mean() / np.log2(2 + rank) for rank in range(3)]
+    assert few["complete"] == pytest.approx(100 * sum(expected) / sum(1 / np.log2([2, 3, 4])), abs=1e-3)
+    for point in (few, many):
+        assert abs(point["scored"] - point["complete"]) < 4 * point["scored_error"]
+        assert point["plain"] < point["complete"]
+    assert many["missing"] > few["missing"]
+    assert many["plain"] < few["plain"]
 
 
 def test_decisions_of_all_labels_count_together() -> None:

@@ -26,6 +26,7 @@ from longtail.baselines.row_tree import RowTree, check_lists, grow_row_tree
 from longtail.baselines.shared_arrays import arrays_of, data_of, run_tasks
 from longtail.dismec import DiSMEC
 from longtail.execution import Arrays, Params, Run, Shard
+from longtail.fastxml.forest import PerTree, balance
 
 # Rows ranked at once: times the labels of a leaf.
 _ROWS_PER_BLOCK = 1024
@@ -72,13 +73,16 @@ class Partitioned(State):
 
     base: LinearScores
     tree: RowTree
+    tree_depths: PerTree
 
     def keep_labels(self, new_ids: NDArray[np.int32]) -> Partitioned:
-        return Partitioned(self.base.keep_labels(new_ids), self.tree.keep_labels(new_ids))
+        return replace(self, base=self.base.keep_labels(new_ids), tree=self.tree.keep_labels(new_ids))
 
     def check(self, owner: str, facts: Facts) -> None:
         self.base.check(owner, facts)
         self.tree.check(owner, facts)
+        if len(self.tree_depths) != 1:
+            raise ValueError(f"{owner}: tree_depths_ must have one entry; the file is damaged")
 
     @property
     def n_entries(self) -> int:
@@ -96,11 +100,13 @@ class Partitioned(State):
         splits = np.searchsorted(self.used_features, self.tree.split_feature_ids).astype(np.int32)
         weights = np.searchsorted(self.used_features, self.base.weight_feature_ids).astype(np.int32)
         base = replace(self.base, weight_feature_ids=weights)
-        return Partitioned(base, replace(self.tree, split_feature_ids=splits))
+        return replace(self, base=base, tree=replace(self.tree, split_feature_ids=splits))
 
 
 class PartitionedRanking(XMCClassifier):
     """Base of LPSR and LPSRNB: a tree over rows in front of a linear classifier."""
+
+    max_leaf_size: int
 
     _State: ClassVar = Partitioned
 
@@ -110,8 +116,15 @@ class PartitionedRanking(XMCClassifier):
 
     def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> Partitioned:
         (shard,) = run_tasks(self, run, learn_tree, "trees", 1, arrays_of(X, Y))
-        tree = RowTree(**{name: np.array(array) for name, array in shard.items()})
-        return Partitioned(self._base_scores(X, Y, run), tree)
+        arrays = {name: np.array(array) for name, array in shard.items()}
+        depths = arrays.pop("tree_depths")
+        return Partitioned(self._base_scores(X, Y, run), RowTree(**arrays), depths)
+
+    @property
+    def balance_(self) -> float:
+        """Mean depth of a training row over log2(n_rows / max_leaf_size), as in table 6 of the FastXML paper."""
+        fitted = self._whole()
+        return balance(fitted.state.tree_depths, fitted.facts.n_rows, self.max_leaf_size)
 
     def _top_k(self, fitted: Fitted[Partitioned], X: Matrix, top_k: int) -> TopK:
         return _rank(fitted.state, X, top_k)
@@ -165,10 +178,16 @@ def _rank(state: Partitioned, X: Matrix, top_k: int) -> TopK:
 
 
 def learn_tree(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
-    """Grow the tree over the training rows."""
+    """Grow the tree over the training rows, and measure their mean depth."""
     X, Y = data_of(arrays)
-    seed = int(params["random_state"] or 0)
-    return grow_row_tree(sp.csr_array(X), Y, int(params["max_leaf_size"] or 1), seed, control)
+    rows = sp.csr_array(X)
+    shard = grow_row_tree(rows, Y, int(params["max_leaf_size"] or 1), int(params["random_state"] or 0), control)
+    depths = np.zeros(len(shard["left_children"]), dtype=np.int64)
+    for node, child in enumerate(shard["left_children"]):  # parents come first
+        if child >= 0:
+            depths[child : child + 2] = depths[node] + 1
+    depth_sum = sum(int(depths[leaf]) * len(members) for leaf, members in RowTree(**shard).leaves_of(rows))
+    return shard | {"tree_depths": np.array([depth_sum / rows.shape[0]])}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -193,6 +212,7 @@ class LPSR(PartitionedRanking):
     weight_begin_, weight_feature_ids_, weights_, biases_ : the base classifier, by label
     left_children_, split_thresholds_, split_begin_, split_feature_ids_, split_weights_ : the tree
     leaf_begin_, leaf_label_ids_ : the labels of each leaf
+    tree_depths_ : float64 array (1,), mean depth of a training row; `balance_` compares it with full leaves
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from longtail._topk import TopK
 from longtail.baselines.random_tree import grow_random_tree
 from longtail.baselines.shared_arrays import arrays_of, data_of, run_tasks
 from longtail.execution import Arrays, Params, Run, Shard
+from longtail.fastxml.forest import PerTree, balance
 from longtail.gbdt.forest import Forest, check_forest, join_trees
 
 # Rows with more features, most of them in no split, are reduced to those with one.
@@ -32,12 +33,15 @@ class RandomForest(State):
     """The trees; a leaf holds the shares of its rows that carry each label."""
 
     forest: Forest
+    tree_depths: PerTree
 
     def keep_labels(self, new_ids: NDArray[np.int32]) -> RandomForest:
-        return RandomForest(self.forest.keep_labels(new_ids))
+        return replace(self, forest=self.forest.keep_labels(new_ids))
 
     def check(self, owner: str, facts: Facts) -> None:
         check_forest(self.forest, facts.n_features_in, facts.n_labels, owner)
+        if len(self.tree_depths) != len(self.forest.tree_begin) - 1:
+            raise ValueError(f"{owner}: tree_depths_ must have one entry per tree; the file is damaged")
 
 
 def learn_gini_tree(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
@@ -72,6 +76,7 @@ class LabelForest(XMCClassifier):
     """Base of MLRF and MLRFnDCG."""
 
     n_trees: int
+    max_leaf_size: int
 
     _State: ClassVar = RandomForest
     _learn: ClassVar[Any]
@@ -79,9 +84,16 @@ class LabelForest(XMCClassifier):
     _threshold: ClassVar[float] = 0.4
 
     def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> RandomForest:
-        forest = join_trees(run_tasks(self, run, type(self)._learn, "trees", self.n_trees, arrays_of(X, Y)))
+        shards = run_tasks(self, run, type(self)._learn, "trees", self.n_trees, arrays_of(X, Y))
+        forest = join_trees(shards)
         np.divide(forest.leaf_values, np.float32(self.n_trees), out=forest.leaf_values)
-        return RandomForest(forest)
+        return RandomForest(forest, np.concatenate([shard["tree_depths"] for shard in shards]))
+
+    @property
+    def balance_(self) -> float:
+        """Mean depth of a training row over log2(n_rows / max_leaf_size), as in table 6 of the FastXML paper."""
+        fitted = self._whole()
+        return balance(fitted.state.tree_depths, fitted.facts.n_rows, self.max_leaf_size)
 
     def _top_k(self, fitted: Fitted[RandomForest], X: Matrix, top_k: int) -> TopK:
         forest, n_threads = fitted.state.forest, resolve_n_jobs(self.n_jobs)
@@ -120,6 +132,7 @@ class MLRF(LabelForest):
     ----------
     tree_begin_, split_features_, thresholds_, left_children_ : the trees; x <= threshold goes left
     leaf_begin_, leaf_label_ids_, leaf_values_ : labels of each leaf with their shares, divided by the number of trees
+    tree_depths_ : float64 array (n_trees,), mean depth of a training row; `balance_` compares it with full leaves
 
     Examples
     --------

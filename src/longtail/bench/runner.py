@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from longtail import metrics, propensity
 from longtail.bench.data import Prepared
-from longtail.bench.extras import tail_contributions
+from longtail.bench.extras import incomplete_gains, tail_contributions
 from longtail.bench.machine import describe_machine
 from longtail.bench.matrix import Cell, key_of
 from longtail.bench.results import append_result, check_writable, read_results
@@ -129,6 +129,9 @@ class _Bench:
             point |= measure(found)
         if cell.system.extras.get("contributions"):
             record["contributions"] = tail_contributions(label_ids, prepared.Y_test, prepared.label_counts, known)
+        if asked := cell.system.extras.get("incomplete"):
+            known_of = (prepared.label_counts, prepared.sizes["n_rows"])
+            record["incomplete"] = incomplete_gains(label_ids, prepared.Y_test, *known_of, **asked)
         tail = metrics.evaluate_tail(label_ids, prepared.Y_test, prepared.label_counts, _TOP_K)
         macro = {f"{shown}@{_TOP_K}": round(tail.everything.measures[name].value, 3) for name, shown in _MACRO.items()}
         return record | measure(label_ids) | macro | {"tail": tail.to_dict()}

@@ -128,21 +128,19 @@ def _run(
     from longtail.cli.bench import run_cells
 
     lines = papers.by_key(read_results(results))
-    plans = [
+    plan = papers.join_plans(
         papers.plan_item(item, lines, folder, data=datasets, systems=systems, limit_seconds=limit_seconds)
         for _, item in chosen
-    ]
-    for text in dict.fromkeys(text for plan in plans for text in plan.missing):
+    )
+    for text in plan.missing:
         click.echo(text, err=True)
-    cells = {cell.key(): cell for plan in plans for cell in plan.cells}
-    if not cells and not any(plan.missing or plan.unavailable for plan in plans):
+    if not plan.cells and not plan.missing and not plan.unavailable:
         return 0
-    n_left = sum(key not in lines for key in cells)
-    minutes = sum(plan.minutes for plan in plans)
-    if n_left:
-        click.echo(f"{counted(n_left, 'model')} to train, about {minutes:.0f} minutes on one core", err=True)
+    if plan.seconds:
+        n_left = counted(len(plan.seconds), "model")
+        click.echo(f"{n_left} to train, about {plan.minutes:.0f} minutes on one core, the shortest first", err=True)
     return run_cells(
-        list(cells.values()),
+        plan.cells,
         results,
         data_folder=folder,
         retry_failed=retry_failed,

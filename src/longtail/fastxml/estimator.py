@@ -24,7 +24,7 @@ from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.execution import Array, Arrays, Params, Plan, Run, Shard
-from longtail.fastxml.forest import LinearForest, TreeEnsemble, join_trees
+from longtail.fastxml.forest import LinearForest, TreeEnsemble, balance, join_trees
 from longtail.fastxml.paths import sum_linear_paths
 
 # Where a model names ids beyond this one, features are numbered anew for each prediction: a row would take 256 MiB.
@@ -178,8 +178,7 @@ class FastXML(XMCClassifier):
         """
         fitted = self._whole()
         self._check_now("max_leaf_size")
-        ideal = np.log2(max(fitted.facts.n_rows / self.max_leaf_size, 2))
-        return float(fitted.state.tree_depths.mean() / ideal)
+        return balance(fitted.state.tree_depths, fitted.facts.n_rows, self.max_leaf_size)
 
     @property
     def leaf_balance_(self) -> float:

@@ -91,6 +91,11 @@ class TreeEnsemble(State):
                 raise ValueError(f"{owner}: {name}_ has {n_entries} entries, but there are {n_trees} trees")
 
 
+def balance(tree_depths: NDArray[np.float64], n_rows: int, max_leaf_size: int) -> float:
+    """Return the mean depth of a training row over that in trees with full leaves, log2(n_rows / max_leaf_size)."""
+    return float(tree_depths.mean() / np.log2(max(n_rows / max_leaf_size, 2)))
+
+
 def join_trees(owner: str, shards: Sequence[Shard], n_updates: int) -> TreeEnsemble:
     """Put trees one after the other; node ids and positions then count through all of them."""
     n_nodes = [len(shard["right_child"]) for shard in shards]

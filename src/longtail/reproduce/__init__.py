@@ -8,7 +8,7 @@ and rendered (`render.py`, `figures.py`).
 from longtail.reproduce.compare import Measured, by_key, compare_row
 from longtail.reproduce.figures import draw_item
 from longtail.reproduce.paper import Item, Paper, paper_keys, read_paper
-from longtail.reproduce.plan import Plan, check_names, describe_item, plan_item
+from longtail.reproduce.plan import Plan, check_names, describe_item, join_plans, plan_item
 from longtail.reproduce.render import LEGEND, item_records, render_item
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "describe_item",
     "draw_item",
     "item_records",
+    "join_plans",
     "paper_keys",
     "plan_item",
     "read_paper",

@@ -10,7 +10,7 @@ import numpy as np
 
 from longtail.bench.plots import STYLE, check_matplotlib, slug
 from longtail.reproduce.compare import Lines, compare_row, good_lines, value_of
-from longtail.reproduce.paper import Block, Item, Paper, Row
+from longtail.reproduce.paper import FROM_DATA, Block, Item, Paper, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +29,7 @@ _BY_POSITIVES = {
     "first_objective": ("loss of the start", True),
     "distance": ("distance from start to result", True),
 }
+MISSING_A = (0.15, 0.35, 0.55, 0.75)  # of figure 3 of the PfastreXML paper
 _HISTOGRAMS = {"iterations histogram": "Newton steps", "seconds histogram": "training of a label, s"}
 
 
@@ -39,7 +40,7 @@ def draw_item(paper: Paper, item: Item, lines: Lines, folder: Path, data_folder:
     from matplotlib.figure import Figure as NewFigure
 
     blocks = [block for block in item.blocks if block.data is not None and not block.missing_files(data_folder)]
-    if item.draw not in ("counts", "propensities"):
+    if item.draw not in FROM_DATA:
         blocks = [block for block in blocks if _has_lines(item, block, lines)]
     if not item.draw or not blocks:
         return []
@@ -131,6 +132,37 @@ def _propensities(figure: Figure, item: Item, blocks: list[Block], _lines: Lines
         right.legend(fontsize=7)
 
 
+def _curves(figure: Figure, item: Item, blocks: list[Block], _lines: Lines, folder: Path) -> None:
+    """Propensities with several A, each with the share of labels that go missing by it."""
+    from longtail.propensity import PropensityModel
+
+    for axes, block in zip(_panels(figure, len(blocks))[0], blocks, strict=True):
+        counts, n_rows = _label_counts(block, folder)
+        x = np.unique(counts[counts > 0])
+        for colour, a in zip(_COLOURS, MISSING_A, strict=False):
+            model = PropensityModel(a)
+            missing = 1 - (model.from_counts(counts, n_rows) * counts).sum() / counts.sum()
+            axes.plot(x, model.from_counts(x, n_rows), label=f"A = {a:g}: {100 * missing:.0f} % missing", color=colour)
+        axes.set(xscale="log", xlabel="rows of the label", ylabel="propensity", title=block.data_name)
+        axes.legend(fontsize=7)
+
+
+def _incomplete(figure: Figure, item: Item, blocks: list[Block], lines: Lines, _folder: Path) -> None:
+    """Gains of one ranking on incomplete truths, plain and divided by propensities, beside that on the complete one."""
+    for axes, block in zip(_panels(figure, len(blocks))[0], blocks, strict=True):
+        line = _first(item, block, block.rows[0], lines) or {}
+        points = sorted(line.get("incomplete", []), key=lambda point: point["missing"])
+        x = [point["missing"] for point in points]
+        axes.plot(x, [point["complete"] for point in points], "--", label="complete truth", color=_COLOURS[2])
+        for colour, name in zip(_COLOURS, ("scored", "plain"), strict=False):
+            errors = [2 * point[f"{name}_error"] for point in points]
+            axes.errorbar(
+                x, [point[name] for point in points], errors, fmt="-o", markersize=3, label=name, color=colour
+            )
+        axes.set(xlabel="missing labels, %", ylabel="gain over three ranks, %", title=block.data_name)
+        axes.legend(fontsize=7)
+
+
 def _missing(figure: Figure, item: Item, blocks: list[Block], lines: Lines, _folder: Path) -> None:
     """nDCG@3 as bars: by the share of labels that went missing, or by the assumed propensities."""
     figure.set_size_inches(1.5 + 1.2 * sum(len(block.rows) for block in blocks), 3.4)
@@ -219,6 +251,8 @@ _DRAWINGS: dict[str, _Draw] = {
     "cost": _cost,
     "counts": _counts,
     "propensities": _propensities,
+    "curves": _curves,
+    "incomplete": _incomplete,
     "missing": _missing,
     "tail": _tail,
     "course": _course,

@@ -3,8 +3,8 @@
 title, source, note             of the paper; the note says what differs for all of its tables
 
 [systems.NAME]                  a system as the paper names it
-estimator = "FastXML"           how we run it: params, none (parameters set to None), unit_rows,
-                                extras (bench/extras.py)
+estimator = "FastXML"           how we run it: params, none (parameters set to None), extras (bench/extras.py),
+                                unit_rows (rows of length one; dense rows always stay as they are)
 seconds = { Bibtex = 10 }       rough time of one cell on one core, until there is a measured one
 deterministic = true            the seed changes nothing: one seed is enough
 why_not = "…"                   instead of an estimator: why there is none
@@ -36,7 +36,8 @@ from longtail.bench.systems import System
 from longtail.saving.registry import check_names
 
 FOLDER = Path(__file__).with_name("papers")
-DRAWINGS = ("trees", "cost", "counts", "propensities", "missing", "tail", "course")
+DRAWINGS = ("trees", "cost", "counts", "propensities", "curves", "incomplete", "missing", "tail", "course")
+FROM_DATA = ("counts", "propensities", "curves")  # drawings that need no model
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ def cells_of(item: Item, block: Block, row: Row, limit_seconds: float = 3600.0) 
     declared = row.declared
     if block.data is None or declared.system is None:
         return []
-    data = replace(block.data, unit_rows=declared.unit_rows)
+    data = replace(block.data, unit_rows=declared.unit_rows and not block.data.dense)
     return [
         Cell(
             data,

@@ -22,9 +22,8 @@ class Plan:
     ----------
     cells : list of Cell
         All cells whose data are there, done or not.
-    n_done : int
-    minutes : float
-        Estimated for the cells that are left, on one core.
+    seconds : dict
+        Estimated for each cell that is left, by its key, on one core.
     missing : list of str
         What to do about each data set that is not there.
     unavailable : list of str
@@ -32,10 +31,32 @@ class Plan:
     """
 
     cells: list[Cell]
-    n_done: int
-    minutes: float
+    seconds: dict[str, float]
     missing: list[str]
     unavailable: list[str]
+
+    @property
+    def n_done(self) -> int:
+        return len(self.cells) - len(self.seconds)
+
+    @property
+    def minutes(self) -> float:
+        return sum(self.seconds.values()) / 60
+
+
+def join_plans(plans: Iterable[Plan]) -> Plan:
+    """Plan several items at once: each cell once, the cheapest first, so that a run cut short has the most rows."""
+    cells: dict[str, Cell] = {}
+    seconds: dict[str, float] = {}
+    missing: list[str] = []
+    unavailable: list[str] = []
+    for plan in plans:
+        cells |= {cell.key(): cell for cell in plan.cells}
+        seconds |= plan.seconds
+        missing += plan.missing
+        unavailable += plan.unavailable
+    ordered = sorted(cells.items(), key=lambda entry: seconds.get(entry[0], 0.0))
+    return Plan([cell for _, cell in ordered], seconds, list(dict.fromkeys(missing)), list(dict.fromkeys(unavailable)))
 
 
 def plan_item(
@@ -50,7 +71,7 @@ def plan_item(
     """Plan an item: only the named data sets and systems, if any are named."""
     wanted, only = set(data), set(systems)
     cells: dict[str, Cell] = {}
-    n_done, seconds = 0, 0.0
+    seconds: dict[str, float] = {}
     missing: dict[str, str] = {}
     unavailable = [item.why_not] if item.why_not else []
     for block in item.blocks:
@@ -71,16 +92,14 @@ def plan_item(
                 if cell.key() in cells:
                     continue
                 cells[cell.key()] = cell
-                if cell.key() in lines:
-                    n_done += 1
-                else:
-                    seconds += estimate(block, row, lines)
+                if cell.key() not in lines:
+                    seconds[cell.key()] = estimate(block, row, lines)
     unavailable = list(dict.fromkeys(unavailable))
-    return Plan(list(cells.values()), n_done, seconds / 60, list(missing.values()), unavailable)
+    return Plan(list(cells.values()), seconds, list(missing.values()), unavailable)
 
 
 def estimate(block: Block, row: Row, lines: Lines) -> float:
-    """Return the seconds of a cell: as measured with another seed, else as declared."""
+    """Return the CPU seconds of a cell: as measured with another seed, else as declared."""
     system = row.declared.system
     if system is not None and block.data is not None:
         same = [
@@ -89,10 +108,10 @@ def estimate(block: Block, row: Row, lines: Lines) -> float:
             if line["dataset"] == block.data.name
             and line["system"] == system.name
             and {key: value for key, value in line["params"].items() if key != "random_state"} == system.params
-            and "train_wall_seconds" in line
+            and "train_cpu_seconds" in line
         ]
         if same:
-            return float(same[-1]["train_wall_seconds"]) + float(same[-1]["predict_wall_seconds"]) + 5.0
+            return float(same[-1]["train_cpu_seconds"]) + float(same[-1]["predict_cpu_seconds"]) + 5.0
     return row.declared.seconds.get(block.data_name, _UNKNOWN_SECONDS)
 
 

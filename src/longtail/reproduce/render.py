@@ -77,6 +77,8 @@ def _render_block(item: Item, block: Block, lines: Lines) -> str:
         return f"{title}\n"
     if item.draw == "trees":
         return f"{title}\n\n{_sweep_table(item, block, lines)}\n"
+    if item.draw == "incomplete":
+        return f"{title}\n\n{_incomplete_table(item, block, lines)}\n"
     if not item.metrics:
         rows = [f"| {row.declared.title} | {_seeds_or_failure(item, block, row, lines)} |" for row in block.rows]
         return "\n".join([title, "", "| system | seeds |", "|---|---|", *rows, ""])
@@ -125,6 +127,19 @@ def _ratio(base: Measured, found: Measured) -> str:
         base.published.value if base.published else None, found.published.value if found.published else None
     )
     return f"{published} / {faster(base.value, found.value)}"
+
+
+def _incomplete_table(item: Item, block: Block, lines: Lines) -> str:
+    """Write the gains of one ranking on incomplete truths."""
+    (row,) = block.rows
+    found = good_lines(item, block, row, lines)
+    if not found:
+        return f"*{failure(item, block, row, lines)}*"
+    table = ["| A | missing, % | complete truth | plain | scored by propensity |", "|---|---:|---:|---:|---:|"]
+    for point in found[0]["incomplete"]:
+        means = [f"{point[name]:.2f} ± {point[f'{name}_error']:.2f}" for name in ("plain", "scored")]
+        table.append(f"| {point['a']:g} | {point['missing']} | {point['complete']:.2f} | {' | '.join(means)} |")
+    return "\n".join(table)
 
 
 def _sweep_table(item: Item, block: Block, lines: Lines) -> str:
