@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+# How deep rankings go where the caller sets no limit: they hold all but a few of the labels above any threshold.
+DEEP_TOP_K = 100
+
 
 class TopK(NamedTuple):
     """The best labels of each row, best first; ties are broken by lower label id.
