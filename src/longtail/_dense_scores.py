@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._matrices import csr_from_parts
+from longtail._csr import csr_for_users
 from longtail._topk import TopK
 
 NEEDS_CALIBRATION = "predict_proba needs a calibrated model; fit with calibrate=True or call calibrate(X, y) first"
@@ -42,7 +42,7 @@ def sparse_top(top: TopK, n_labels: int, top_k: int) -> sp.csr_array:
     scores = np.take_along_axis(scores, by_label, axis=1)
     given = label_ids >= 0
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(given.sum(axis=1), dtype=np.int64)])
-    return csr_from_parts(scores[given], label_ids[given], indptr, (len(label_ids), n_labels))
+    return csr_for_users(scores[given], label_ids[given], indptr, (len(label_ids), n_labels))
 
 
 def with_unit_sums(proba: NDArray[np.float32]) -> NDArray[np.float32]:

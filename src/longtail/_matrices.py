@@ -11,12 +11,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _core
+from longtail._csr import check_indptr, csr_from_parts, csr_parts
 
 # sp.csr_array with float32 values, int32 indices, int64 indptr, sorted and distinct; or C-contiguous float32 array.
 # Any for the type checker: scipy is not typed.
 Matrix: TypeAlias = Any
 # 1e14² · 1e10 rows is still a float32.
 _MAX_MAGNITUDE = 1e14
+# Row ids label by label: indptr (n_labels + 1,) and row ids.
+Columns = tuple[NDArray[np.int64], NDArray[np.int32]]
 YKind = Literal["classes", "dense", "sparse"]
 
 
@@ -36,40 +39,9 @@ class Labels:
 
 def canonical_csr(X: Any) -> sp.csr_array:
     """Return float32 CSR with int64 indptr, int32 sorted distinct indices; copies only what must change."""
-    csr = X if sp.issparse(X) and X.format == "csr" else sp.csr_array(X)
-    _check_indptr(csr)
-    if not csr.has_canonical_format:
-        csr = csr.copy() if csr is X else csr
-        csr.sum_duplicates()
-    if csr.shape[1] > np.iinfo(np.int32).max:
-        raise ValueError(f"at most 2147483647 columns are supported, got {csr.shape[1]}")
-    if csr.indices.dtype != np.int32 and csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < csr.shape[1]:
-        raise ValueError(f"column indices must be in 0 .. {csr.shape[1] - 1}; this matrix was not built by scipy")
-    return csr_from_parts(
-        csr.data.astype(np.float32, copy=False),
-        csr.indices.astype(np.int32, copy=False),
-        csr.indptr.astype(np.int64, copy=False),
-        csr.shape,
-    )
-
-
-def _check_indptr(csr: Any) -> None:
-    """Refuse row borders that would lead scipy's own kernels astray; ours check every index once more."""
-    borders = csr.indptr
-    n_entries = len(csr.indices)
-    is_good = len(borders) == csr.shape[0] + 1 and borders[0] == 0 and borders[-1] == n_entries == len(csr.data)
-    if not is_good or (np.diff(borders) < 0).any():
-        raise ValueError("indptr must rise from 0 to the number of entries; this matrix was not built by scipy")
-
-
-def csr_from_parts(
-    values: NDArray[np.float32], indices: NDArray[np.int32], indptr: NDArray[np.int64], shape: tuple[int, int]
-) -> sp.csr_array:
-    """Build a CSR array around the three parts as they are; scipy's constructor would change the index types."""
-    csr = sp.csr_array(shape, dtype=values.dtype)
-    csr.data, csr.indices, csr.indptr = values, indices, indptr
-    csr.has_canonical_format = True
-    return csr
+    parts = csr_parts(X if sp.issparse(X) else sp.csr_array(X))
+    values = parts.values.astype(np.float32, copy=False)
+    return csr_from_parts(values, parts.indices, parts.indptr, (parts.n_rows, parts.n_cols))
 
 
 def without_stored_zeros(X: Any) -> Any:
@@ -196,13 +168,20 @@ def _indicator(owner: str, y: Any) -> sp.csr_array:
         wrong = given.data[~np.isin(given.data, (0, 1))][0]
         raise ValueError(f"{owner}: y must hold only 0 and 1, got {wrong}; pass (Y > 0) to use every entry as a label")
     if not given.data.all():
-        _check_indptr(given)
+        check_indptr(given)
         given = given.copy()
         given.eliminate_zeros()
     Y = canonical_csr(given.astype(np.float32))
     if Y.nnz and Y.data.max() > 1:  # repeated entries were summed
         Y.data = np.ones_like(Y.data)
     return Y
+
+
+def label_columns(Y: sp.csr_array) -> Columns:
+    """Turn a label matrix into row ids label by label: indptr int64 (n_labels + 1,), row ids int32."""
+    by_label = Y.tocsc()
+    by_label.sort_indices()
+    return by_label.indptr.astype(np.int64, copy=False), by_label.indices.astype(np.int32, copy=False)
 
 
 def find_sorted(sorted_ids: NDArray[np.int32], ids: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

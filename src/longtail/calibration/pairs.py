@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail._csr import csr_parts
 from longtail._matrices import checked_labels
 from longtail._topk import TopK
 
@@ -104,13 +105,10 @@ def pairs_of(top: TopK, Y: Any) -> Pairs:
 
 
 def find_hits(label_ids: NDArray[np.int32], Y: Any) -> NDArray[np.bool_]:
-    """Tell which of the ranked labels (n_rows, top_k) are labels of their rows."""
-    Y = sp.csr_array(Y)
-    Y.sum_duplicates()
-    n_rows, n_labels = Y.shape
-    row_ids = np.repeat(np.arange(n_rows, dtype=np.int64), np.diff(Y.indptr))
-    known = (row_ids * n_labels + Y.indices)[Y.data != 0]
-    asked = np.arange(n_rows, dtype=np.int64)[:, None] * n_labels + label_ids
+    """Return which of the ranked labels (n_rows, top_k) are labels of their rows."""
+    labels = csr_parts(Y if sp.issparse(Y) else sp.csr_array(Y)).nonzero()
+    known = labels.keys()
+    asked = np.arange(labels.n_rows, dtype=np.int64)[:, None] * labels.n_cols + label_ids
     if not len(known):
         return np.zeros(label_ids.shape, dtype=bool)
     at = np.minimum(np.searchsorted(known, asked), len(known) - 1)

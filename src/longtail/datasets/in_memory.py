@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from longtail._csr import csr_parts
 from longtail._words import counted
 from longtail.datasets._columns import Picked, Wanted
 from longtail.datasets._label_cells import LabelCells, is_missing
@@ -299,9 +300,8 @@ def _of_matrix(matrix: Any, label_names: Sequence[Any] | None) -> Names:
         raise ValueError(f"{_OWNER}: label_names must have one name per column, got {len(names)} for {n_labels}")
     if len(set(names)) != n_labels:
         raise ValueError(f"{_OWNER}: label_names must differ, but one comes twice")
-    csr.eliminate_zeros()
-    csr.sort_indices()
-    ids, ends = csr.indices.tolist(), csr.indptr.tolist()
+    entries = csr_parts(csr).nonzero()
+    ids, ends = entries.indices.tolist(), entries.indptr.tolist()
     return [[names[i] for i in ids[begin:end]] for begin, end in pairwise(ends)]
 
 

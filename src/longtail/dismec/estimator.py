@@ -17,7 +17,7 @@ from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._estimate import Estimate
 from longtail._fitted import Fitted
-from longtail._matrices import Matrix, checked_labels, native_rows
+from longtail._matrices import Matrix, checked_labels, label_columns, native_rows
 from longtail._progress import Progress
 from longtail._ranges import Between, OneOf
 from longtail._rules import Bool, Choice, Int, Nothing, Real
@@ -424,7 +424,7 @@ class DiSMEC(XMCClassifier):
         self, X: Matrix, Y: sp.csr_array, control: _core.Control, row_weights: NDArray[np.float32] | None = None
     ) -> tuple[dict[str, NDArray[Any]], dict[str, Any], NDArray[Any]]:
         """Prepare the arrays and parameters of a plan, and the order in which its tasks take the labels."""
-        columns = training.label_columns(Y)
+        columns = label_columns(Y)
         bias = float(self.bias)
         arrays = training.training_arrays(X, columns, bias, row_weights)
         start = self._chosen_start(X, columns[0])
@@ -483,7 +483,7 @@ class DiSMEC(XMCClassifier):
             names = (*names, "balance_beta")
         params = {name: getattr(self, name) for name in names}
         arrays = training.matrix_arrays(X) | ({} if row_weights is None else {"row_weights": row_weights})
-        return label_prints.label_prints(arrays, X.shape, training.label_columns(Y), params)
+        return label_prints.label_prints(arrays, X.shape, label_columns(Y), params)
 
 
 class _Earlier:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longtail._matrices import Columns
 from longtail.dismec.index import label_major
 from longtail.dismec.state import WeightIndex
-from longtail.dismec.training import Columns
 from longtail.execution import Arrays, Shard
 
 _HISTORIES = ("objectives", "active_rows", "step_sizes", "step_seconds", "step_cg_steps")

@@ -5,25 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _core
-from longtail._matrices import Matrix
+from longtail._matrices import Columns, Matrix
 from longtail.execution import Arrays, Params, Plan, Shard
 
 # A task is the same labels whatever n_jobs is; large enough that its last, half-empty passes do not count.
 LABELS_PER_TASK = 512
 _POSTINGS = "postings_"  # the parts of the inverted index among the arrays of a plan
-
-Columns = tuple[NDArray[np.int64], NDArray[np.int32]]
-
-
-def label_columns(Y: sp.csr_array) -> Columns:
-    """Turn a label matrix into row ids label by label: indptr int64 (n_labels + 1,), row ids int32."""
-    by_label = Y.tocsc()
-    by_label.sort_indices()
-    return by_label.indptr.astype(np.int64, copy=False), by_label.indices.astype(np.int32, copy=False)
 
 
 def native_rows_of(arrays: Arrays, n_features: int) -> _core.Rows:

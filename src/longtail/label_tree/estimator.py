@@ -16,7 +16,15 @@ from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._estimate import Estimate
 from longtail._fitted import Fitted, State
-from longtail._matrices import Matrix, canonical_csr, checked_labels, csr_from_parts, native_rows
+from longtail._matrices import (
+    Columns,
+    Matrix,
+    canonical_csr,
+    checked_labels,
+    csr_from_parts,
+    label_columns,
+    native_rows,
+)
 from longtail._progress import Progress
 from longtail._ranges import Between, OneOf
 from longtail._rules import Choice, Int, Nothing, Real
@@ -227,7 +235,7 @@ class LabelTree(XMCClassifier):
         labels = checked_labels("LabelTree", Y_new, rows.shape[0])
         if labels.classes is not None:
             raise ValueError("LabelTree: Y_new must be a 0/1 matrix with one column per new label")
-        columns = training.label_columns(labels.Y)
+        columns = label_columns(labels.Y)
         forest = fitted.state
         forest.native.check_weights()
         with Run("LabelTree", resolve_n_jobs(self.n_jobs), progress=progress) as run:
@@ -250,7 +258,7 @@ class LabelTree(XMCClassifier):
         return found.with_calibration() if calibrate else found
 
     def _with_new_labels(
-        self, forest: LabelForest, tree: int, X: sp.csr_array, columns: training.Columns, first_id: int, run: Run
+        self, forest: LabelForest, tree: int, X: sp.csr_array, columns: Columns, first_id: int, run: Run
     ) -> LabelForest:
         routes = self._routes(forest, X, 1, run)
         leaves = growing.choose_leaves(forest, tree, routes, columns)
@@ -309,7 +317,7 @@ class LabelTree(XMCClassifier):
                 "set leaves='exact', or leave negative_beam out"
             )
         X = _sparse(X)
-        columns = training.label_columns(Y)
+        columns = label_columns(Y)
         arrays: dict[str, NDArray[Any]] = {**training.row_arrays(X), "y_indptr": columns[0], "y_row_ids": columns[1]}
         if (weights := self._positive_weights(np.diff(columns[0]), X.shape[0])) is not None:
             arrays["positive_weights"] = weights
@@ -342,7 +350,7 @@ class LabelTree(XMCClassifier):
         self,
         X: sp.csr_array,
         Y: sp.csr_array,
-        columns: training.Columns,
+        columns: Columns,
         run: Run,
         given_vectors: Any,
         hierarchy: ArrayLike | None,
@@ -370,7 +378,7 @@ class LabelTree(XMCClassifier):
         self,
         X: sp.csr_array,
         Y: sp.csr_array,
-        columns: training.Columns,
+        columns: Columns,
         run: Run,
         row_weights: NDArray[np.float32] | None,
     ) -> sp.csr_array:

@@ -17,15 +17,6 @@ from longtail.label_tree.state import LabelForest
 # A task is the same nodes whatever n_jobs is; so many tasks keep a cluster busy and cost nothing on one machine.
 _MAX_BLOCKS = 128
 
-Columns = tuple[NDArray[np.int64], NDArray[np.int32]]
-
-
-def label_columns(Y: sp.csr_array) -> Columns:
-    """Turn a label matrix into row ids label by label: indptr int64 (n_labels + 1,), row ids int32."""
-    by_label = Y.tocsc()
-    by_label.sort_indices()
-    return by_label.indptr.astype(np.int64, copy=False), by_label.indices.astype(np.int32, copy=False)
-
 
 def row_arrays(X: sp.csr_array) -> dict[str, NDArray[Any]]:
     """Name the parts of X."""

@@ -5,14 +5,14 @@ Sparse matrices are known by their ``tocsr``, so that this module does not impor
 
 import operator
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard, cast
+from typing import Any, Protocol, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core
+from longtail._csr import INT32_MAX, CsrParts, csr_parts
 
-_INT32_MAX = np.iinfo(np.int32).max
 # A sparse score matrix is ranked block by block, so that one long row does not widen the array of all.
 _MAX_RANKED_ENTRIES = 1 << 22
 
@@ -35,30 +35,6 @@ class SparseMatrix(Protocol):
 Rankings: TypeAlias = HasLabelIds | ArrayLike | SparseMatrix
 LabelMatrix: TypeAlias = ArrayLike | SparseMatrix
 Propensities: TypeAlias = ArrayLike | SparseMatrix
-
-
-class CsrParts(NamedTuple):
-    """A sparse matrix with sorted, distinct indices."""
-
-    n_rows: int
-    n_cols: int
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    values: NDArray[Any]
-
-    @property
-    def size(self) -> int:
-        return len(self.indices)
-
-    def rows(self, first: int, last: int) -> "CsrParts":
-        begin, end = self.indptr[first], self.indptr[last]
-        indptr = self.indptr[first : last + 1] - begin
-        return CsrParts(last - first, self.n_cols, indptr, self.indices[begin:end], self.values[begin:end])
-
-    def keys(self) -> NDArray[np.int64]:
-        """Number the entries by their place in the full matrix; increasing."""
-        rows = np.repeat(np.arange(self.n_rows, dtype=np.int64), np.diff(self.indptr))
-        return rows * self.n_cols + self.indices
 
 
 def is_sparse(matrix: object) -> TypeGuard[SparseMatrix]:
@@ -92,10 +68,8 @@ def as_labels(Y: LabelMatrix) -> CsrParts:
     """Read a 0/1 matrix, sparse or dense."""
     if is_sparse(Y):
         csr = Y.tocsr()
-        _check_indicator(csr.data)
-        parts = _as_csr_parts(csr)
-        is_label = parts.values != 0  # repeated entries were summed
-        return parts if is_label.all() else _keep(parts, is_label)
+        _check_indicator(csr.data)  # before repeated entries are summed
+        return csr_parts(csr).nonzero()
     dense = np.asarray(Y)
     if dense.ndim != 2:
         raise ValueError(
@@ -140,7 +114,7 @@ def ranked_blocks(top: Rankings, n_ranks: int, control: _core.Control) -> Iterat
             raise ValueError(f"k must be at most the {label_ids.shape[1]} predicted columns of top, got {n_ranks}")
         yield 0, label_ids.shape[0], np.ascontiguousarray(label_ids[:, :n_ranks])
         return
-    scores = _as_csr_parts(top)
+    scores = csr_parts(top)
     scores = scores._replace(values=scores.values.astype(np.float32, copy=False))
     step = max(1, _MAX_RANKED_ENTRIES // n_ranks)
     for first in range(0, scores.n_rows, step):
@@ -173,7 +147,7 @@ def _as_label_weights(propensity: ArrayLike, n_labels: int) -> NDArray[np.float6
 
 def _as_entry_weights(propensity: SparseMatrix, labels: CsrParts) -> NDArray[np.float64]:
     """Turn a sparse matrix of propensities into weights 1/p of the entries of Y, in their order."""
-    given = _as_csr_parts(propensity)
+    given = csr_parts(propensity)
     if (given.n_rows, given.n_cols) != (labels.n_rows, labels.n_cols):
         raise ValueError(
             f"propensity has shape ({given.n_rows}, {given.n_cols}), but Y has shape ({labels.n_rows}, {labels.n_cols})"
@@ -200,7 +174,7 @@ def as_n_relevant(n_relevant: ArrayLike, n_rows: int) -> NDArray[np.int32]:
 
 def _as_int32(values: NDArray[Any]) -> NDArray[np.int32]:
     """Cast, with what does not fit kept out of every range that the core allows: it refuses it, by row."""
-    return values.astype(np.int64).clip(-2, _INT32_MAX).astype(np.int32)
+    return values.astype(np.int64).clip(-2, INT32_MAX).astype(np.int32)
 
 
 def _inverse(propensity: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -221,25 +195,3 @@ def _label_ids(top: object) -> NDArray[np.int32]:
     if label_ids.ndim != 2:
         raise ValueError(f"top must have shape (n_rows, k), got {label_ids.ndim} dimensions")
     return label_ids if label_ids.dtype == np.int32 else _as_int32(label_ids)
-
-
-def _as_csr_parts(matrix: SparseMatrix) -> CsrParts:
-    csr = matrix.tocsr()
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    return CsrParts(
-        csr.shape[0],
-        csr.shape[1],
-        csr.indptr.astype(np.int64, copy=False),
-        csr.indices.astype(np.int32, copy=False),
-        csr.data,
-    )
-
-
-def _keep(parts: CsrParts, is_kept: NDArray[np.bool_]) -> CsrParts:
-    kept_before = np.zeros(len(is_kept) + 1, dtype=np.int64)
-    np.cumsum(is_kept, out=kept_before[1:])
-    return parts._replace(
-        indptr=kept_before[parts.indptr], indices=parts.indices[is_kept], values=parts.values[is_kept]
-    )

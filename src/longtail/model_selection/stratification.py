@@ -14,6 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail._matrices import canonical_csr, without_stored_zeros
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -86,9 +88,7 @@ def stratified_split(
 def _assign(Y: Any, shares: Floats, order: int, random_state: int, owner: str) -> Ints:
     if order not in (1, 2):
         raise ValueError(f"{owner}: order must be 1 or 2, got {order!r}")
-    labels = sp.csr_array(Y)
-    labels.sum_duplicates()
-    labels.eliminate_zeros()
+    labels = without_stored_zeros(canonical_csr(Y))
     n_rows = labels.shape[0]
     if n_rows < len(shares):
         raise ValueError(f"{owner}: Y must have at least {len(shares)} rows, got {n_rows}")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from longtail._matrices import csr_from_parts
+from longtail._csr import csr_for_users
 from longtail.datasets.in_memory import label_lists, text_list
 
 
@@ -31,7 +31,7 @@ def indicator(rows: list[list[int]], n_labels: int) -> sp.csr_array:
     indptr = np.zeros(len(rows) + 1, dtype=np.int64)
     np.cumsum([len(row) for row in distinct], out=indptr[1:])
     indices = np.fromiter((i for row in distinct for i in row), dtype=np.int32, count=int(indptr[-1]))
-    return csr_from_parts(np.ones(len(indices), dtype=np.float32), indices, indptr, (len(rows), n_labels))
+    return csr_for_users(np.ones(len(indices), dtype=np.float32), indices, indptr, (len(rows), n_labels))
 
 
 def checked_texts(texts: Any) -> list[str]:

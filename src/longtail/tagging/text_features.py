@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from longtail import _core
 from longtail._array_files import ArraySpec
 from longtail._cancel import as_interrupt, check_cancelled, current_control
+from longtail._csr import csr_for_users
 from longtail._fitted import Names
-from longtail._matrices import csr_from_parts
 from longtail._part import PartState
 from longtail._rules import Int
 from longtail._threads import resolve_n_jobs
@@ -60,9 +60,7 @@ class TextFeatures(PartState):
             indptr, indices, values = self._tfidf.transform(
                 texts, analyzer, tf, self.idf, how.unit_rows, n_threads, current_control()
             )
-        if len(indices) <= np.iinfo(np.int32).max:  # scikit-learn's tools want both index arrays of one type
-            indptr = indptr.astype(np.int32)
-        X = csr_from_parts(values, indices, indptr, (len(texts), len(self.feature_ends)))
+        X = csr_for_users(values, indices, indptr, (len(texts), len(self.feature_ends)))
         return X if how.embedding is None else self._with_embedding(X, given)
 
     def names(self, feature_ids: Iterable[int]) -> list[str]:
@@ -158,7 +156,7 @@ class TextFeatures(PartState):
         if how.unit_rows:
             joined = unit_rows(joined)
         indices = joined.indices.astype(np.int32, copy=False)
-        return csr_from_parts(joined.data.astype(np.float32, copy=False), indices, joined.indptr, joined.shape)
+        return csr_for_users(joined.data.astype(np.float32, copy=False), indices, joined.indptr, joined.shape)
 
     def _word_spans(self, text: str, wanted: dict[str, int]) -> Places:
         """Return the ids of the wanted words, word n-grams and runs of scripts without blanks, with their places."""
