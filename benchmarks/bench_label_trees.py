@@ -6,6 +6,10 @@ Everything runs once before anything runs twice, and the same command continues 
     python benchmarks/bench_label_trees.py --save                  # every set; then scripts/write_benchmarks.py
     python benchmarks/bench_label_trees.py --data eurlex wnwords   # some sets, into build/bench
     python benchmarks/bench_label_trees.py --data million --save   # seconds per label from 10,000 to 1,000,000 labels
+    python benchmarks/bench_label_trees.py --short --save          # what the main claims need, in about 45 minutes
+
+--short leaves out the other members of the family, and runs peers and one-vs-all on the large sets only once; the same
+command without it adds what is left.
 
 Files are those of $LONGTAIL_DATA (default ../shared/data). Peers run in the environments of benchmarks/peers, see
 docs/bench.md: $PEERS_FOLDER says where they are. Rows have length 1; at most the first 5,000 test rows count.
@@ -46,13 +50,11 @@ def of_tree(title: str, model: lt.LabelTree) -> System:
 
 
 TREE = of_tree("LabelTree", lt.LabelTree())
-TREES = (
-    TREE,
-    of_tree("LabelTree int8", lt.LabelTree(weight_type="int8")),
-    of_tree("LabelTree.parabel", lt.LabelTree.parabel()),
-    of_tree("LabelTree.bonsai", lt.LabelTree.bonsai()),
-    of_tree("LabelTree exact leaves", lt.LabelTree(leaves="exact")),
-)
+INT8 = of_tree("LabelTree int8", lt.LabelTree(weight_type="int8"))
+THREE = of_tree("LabelTree, 3 trees", lt.LabelTree(n_trees=3))
+BONSAI_SHAPE = of_tree("LabelTree.bonsai", lt.LabelTree.bonsai())
+EXACT = of_tree("LabelTree exact leaves", lt.LabelTree(leaves="exact"))
+TREES = (TREE, INT8, THREE, of_tree("LabelTree.parabel", lt.LabelTree.parabel()), BONSAI_SHAPE, EXACT)
 XR_LINEAR, PARABEL, BONSAI, DISMEC = (
     find_system(name, PEERS) for name in ("pecos-xrlinear", "parabel", "bonsai", "DiSMEC")
 )
@@ -68,12 +70,26 @@ RUNS: dict[str, tuple[list[Data], list[System], int, int]] = {
     "eurlex": ([EURLEX], [*TREES, XR_LINEAR, PARABEL, BONSAI, DISMEC], 1, 3),
     "synthetic": ([SYNTHETIC], [*TREES, XR_LINEAR, PARABEL, DISMEC], 1, 3),
     "wnwords": ([WNWORDS], [*TREES, XR_LINEAR, PARABEL, DISMEC], 1, 3),
-    "npmowner": ([NPMOWNER], [*TREES[:2], XR_LINEAR, PARABEL], 1, 3),
+    "npmowner": ([NPMOWNER], [TREE, INT8, XR_LINEAR, PARABEL], 1, 3),
     "million": ([of_titles(10**power) for power in (4, 5, 6)], [TREE], 2, 1),
+}
+# With --short: the systems of each set, and which of them run once.
+SHORT: dict[str, tuple[list[System], list[System]]] = {
+    "eurlex": ([TREE, INT8, THREE, BONSAI_SHAPE, EXACT, XR_LINEAR, PARABEL, DISMEC], []),
+    "synthetic": ([TREE, XR_LINEAR], []),
+    "wnwords": ([TREE, EXACT, XR_LINEAR, PARABEL, DISMEC], [XR_LINEAR, PARABEL, DISMEC]),
+    "npmowner": ([TREE, XR_LINEAR, PARABEL], [XR_LINEAR, PARABEL]),
+    "million": ([TREE], []),
 }
 
 
-def cells_of(names: list[str], systems: list[str], repetitions: int | None) -> list[Cell]:
+def is_short(name: str, system: System, repetition: int) -> bool:
+    """Whether this measurement is one of --short."""
+    chosen, once = SHORT[name]
+    return system in chosen and (repetition == 0 or system not in once)
+
+
+def cells_of(names: list[str], systems: list[str], repetitions: int | None, *, short: bool) -> list[Cell]:
     """List the cells, everything once before anything twice."""
     cells = [
         Cell(data, system, threads, repetition, limit_seconds=LIMIT_SECONDS)
@@ -82,7 +98,7 @@ def cells_of(names: list[str], systems: list[str], repetitions: int | None) -> l
         for repetition in range(repetitions or repeats)
         for data in sets
         for system in chosen
-        if not systems or system.name in systems
+        if (not systems or system.name in systems) and (not short or is_short(name, system, repetition))
     ]
     return sorted(cells, key=lambda cell: cell.repetition)
 
@@ -109,13 +125,14 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=list(RUNS), choices=RUNS, help="sets (default: all)")
     parser.add_argument("--system", action="append", default=[], metavar="NAME", help="only these, by title or peer")
     parser.add_argument("--repeats", type=int, help="runs of each (default: 3, and 1 of million)")
+    parser.add_argument("--short", action="store_true", help="what the main claims need, in about 45 minutes")
     parser.add_argument("--retry-failed", action="store_true", help="run failed measurements again")
     parser.add_argument("--save", action="store_true", help="into benchmarks/results, not build/bench")
     options = parser.parse_args()
     folder = HERE / "results" if options.save else HERE.parent / "build" / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     results = folder / "label_trees.jsonl"
-    cells = cells_of(options.data, options.system, options.repeats)
+    cells = cells_of(options.data, options.system, options.repeats, short=options.short)
     if not cells:
         parser.error(f"--system must name systems of {', '.join(options.data)}, got {', '.join(options.system)}")
     data_folder = Path(os.environ.get("LONGTAIL_DATA") or HERE.parent.parent / "shared" / "data")

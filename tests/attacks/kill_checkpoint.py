@@ -2,6 +2,7 @@
 
     python -m tests.attacks.kill_checkpoint --n 100
     python -m tests.attacks.kill_checkpoint --n 100 --estimator GBDTSparse
+    python -m tests.attacks.kill_checkpoint --n 100 --estimator LabelTree --labels 1000  # a shard for each small block
 
 In every round both trainers fit with the same checkpoint and save; one of them, or both, get SIGKILL after a random
 delay. A trainer may be killed, be refused because the other one owns the checkpoint, or finish; a model that was saved
@@ -35,9 +36,9 @@ _REFUSED = 3
 class Trainers:
     """Fits one estimator on one data set, in children that may be killed."""
 
-    def __init__(self, estimator: str, folder: Path) -> None:
+    def __init__(self, estimator: str, n_labels: int, folder: Path) -> None:
         self._estimator, self._folder = estimator, folder
-        self._X, self._Y = fit_and_wait.make_data(n_labels=5000)
+        self._X, self._Y = fit_and_wait.make_data(n_labels)
         self._fit(None, folder / "expected")
         begin = time.perf_counter()
         self._fit(folder / "probe", folder / "expected")
@@ -94,11 +95,12 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=100, help="kills (default 100)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--estimator", choices=list(ESTIMATORS), default="DiSMEC")
+    parser.add_argument("--labels", type=int, default=5000, help="of the data (default 5000)")
     options = parser.parse_args()
     rng = random.Random(options.seed)
     counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory(prefix="kill-checkpoint-") as folder:
-        trainers = Trainers(options.estimator, Path(folder))
+        trainers = Trainers(options.estimator, options.labels, Path(folder))
         checkpoint = Path(folder, "run")
         while counts["killed"] < options.n:
             found = len(list(checkpoint.rglob("shard-*")))
