@@ -137,6 +137,28 @@ def test_by_row_a_label_does_not_depend_on_other_rows(calibrated: Any) -> None:
         assert some.tolist() == whole[7:9].tolist()
 
 
+@pytest.mark.parametrize(("top_k", "rule"), [(1, 0), (2, 1), (4, 2), (5, 2), (7, 2), (8, 3), (40, 3)])
+def test_the_rule_for_rows_is_the_one_learnt_for_the_nearest_number_of_labels(
+    calibrated: Any, top_k: int, rule: int
+) -> None:
+    calibration, top, _ = calibrated
+    slopes, offsets = calibration.row_rule(top_k)
+    np.testing.assert_array_equal(slopes, calibration.row_slopes_[rule])
+    expected = naive_affine(top.label_ids, calibration.proba(*top), slopes, offsets, top_k)
+    assert rank(top, calibration, "macro-f1-by-row", top_k).label_ids.tolist() == expected
+
+
+def test_a_rule_for_one_label_per_row_is_better_at_that_than_the_rule_for_five(calibrated: Any) -> None:
+    calibration, top, Y = calibrated
+    proba, zeros = calibration.proba(*top), np.zeros(40, np.float32)
+    found = []
+    for rule in (0, 2):
+        slopes, offsets = calibration.row_slopes_[rule], calibration.row_offsets_[rule]
+        ranked = naive_affine(top.label_ids, proba, slopes, zeros + offsets, 1)
+        found.append(macro_f1_at_k(np.array(ranked), Y, 1))
+    assert found[0] > found[1]
+
+
 def test_a_few_rows_are_ranked_for_macro_f1_by_the_rule_for_rows(calibrated: Any) -> None:
     calibration, top, _ = calibrated
     one = lt.TopK(top.label_ids[7:8], top.scores[7:8])

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import longtail as lt
+from longtail.decisions import parse_utility
 from longtail.dismec import training
 from longtail.dismec.index import merge_shards
 from longtail.dismec.similar_labels import label_tree
@@ -191,6 +192,38 @@ def test_rows_predicted_one_by_one_and_in_blocks_agree_to_the_last_bit_and_with_
         np.testing.assert_allclose(blocks.scores, -np.sort(-scores, axis=1)[:, :7], rtol=1e-4, atol=1e-4)
         chosen = np.take_along_axis(scores, blocks.label_ids.astype(np.int64), axis=1)
         np.testing.assert_allclose(chosen, blocks.scores, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("weight_type", ["float32", "int8"])
+@pytest.mark.parametrize("utility", ["precision", "balanced", "psp", "power:3"])
+def test_utilities_rank_all_labels_in_one_pass(weight_type, utility):
+    random = np.random.default_rng(5)
+    n_features, n_labels = 40, 203
+    W = random.standard_normal((n_features, n_labels)) * (random.random((n_features, n_labels)) < 0.3)
+    X = sp.csr_array(random.standard_normal((600, n_features)) * (random.random((600, n_features)) < 0.4), dtype="f4")
+    model = fitted_with(W.astype(np.float32), random.standard_normal(n_labels).astype(np.float32), weight_type)
+    held_out = model.predict_top_k(X, top_k=n_labels, utility="score")
+    chance = 1 / (1 + np.exp(3 - held_out.scores / 2))
+    drawn = random.random(chance.shape) < chance
+    Y = sp.csr_array((np.ones(drawn.sum()), (np.nonzero(drawn)[0], held_out.label_ids[drawn])), shape=(600, n_labels))
+    model.calibrate(X, Y)
+    model.remove_labels([11, 202])
+    calibration = model.calibration_
+    power = calibration.balanced_power_ if utility == "balanced" else parse_utility(utility).power
+    scores = model.predict_top_k(X, top_k=n_labels, utility="score")
+    expected = calibration.rank_by_power(scores, power, 7)
+    for rows in (X, X.toarray()):
+        blocks = model.predict_top_k(rows, top_k=7, utility=utility)
+        np.testing.assert_array_equal(blocks.label_ids, expected.label_ids)
+        np.testing.assert_allclose(blocks.scores, expected.values, rtol=1e-6)
+        for row in (0, 5, 599):
+            single = model.predict_top_k(rows[[row]], top_k=7, utility=utility)
+            np.testing.assert_array_equal(single.label_ids[0], expected.label_ids[row])
+            np.testing.assert_array_equal(single.scores[0], blocks.scores[row])
+    proposed = model.propose(X[:3], 7, utility=utility)
+    at_places = np.take_along_axis(scores.scores, expected.places, axis=1)
+    assert [[tag.label for tag in tags] for tags in proposed] == expected.label_ids[:3].tolist()
+    assert [[tag.score for tag in tags] for tags in proposed] == at_places[:3].tolist()
 
 
 def test_masks_follow_the_index_when_labels_come_and_go():

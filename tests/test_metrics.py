@@ -36,6 +36,8 @@ PROPENSITY = np.array([0.5, 1.0, 0.25, 0.1])  # weights 2, 1, 4, 10
         ("Hamming@3", 100 * (1 + 2 + 3) / 12),
         ("coverage@1", 100 * 2 / 3),  # labels 0, 2, 3 occur; 0 and 2 are ranked first somewhere
         ("coverage@3", 100 * 2 / 3),
+        ("macro-recall@1", 100 * (0 + 1 / 2 + 0) / 3),
+        ("correct-coverage@1", 100 / 3),
         ("PSP@1", 100 * 4 / (4 + 10)),
         ("PSP@3", 100 * (4 + 2 + 4) / (4 + 2 + 10 + 4)),
         ("PSnDCG@1", 100 * 4 / 14),
@@ -62,6 +64,10 @@ def test_each_function_gives_what_evaluate_gives():
         "ADG@2": metrics.adg,
         "Hamming@2": metrics.hamming_loss,
         "coverage@2": metrics.coverage_at_k,
+        "macro-precision@2": metrics.macro_precision_at_k,
+        "macro-recall@2": metrics.macro_recall_at_k,
+        "macro-F1@2": metrics.macro_f1_at_k,
+        "balanced-accuracy@2": metrics.balanced_accuracy_at_k,
     }
     scored = {
         "PSP@2": metrics.psprecision_at_k,
@@ -72,9 +78,10 @@ def test_each_function_gives_what_evaluate_gives():
         "PSADG@2": metrics.psadg,
         "PSHamming@2": metrics.pshamming_loss,
     }
-    assert {name: function(TOP, Y, k=2) for name, function in plain.items()} | {
-        name: function(TOP, Y, PROPENSITY, k=2) for name, function in scored.items()
-    } == dict(result)
+    found = {name: function(TOP, Y, k=2) for name, function in plain.items()}
+    found |= {name: function(TOP, Y, PROPENSITY, k=2) for name, function in scored.items()}
+    found["correct-coverage@2"] = metrics.coverage_at_k(TOP, Y, k=2, correct_only=True)
+    assert found == dict(result)
 
 
 def test_precision_divides_by_k_where_a_row_has_fewer_labels():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from longtail.metrics import (
     balanced_accuracy_at_k,
     confidence_interval,
+    evaluate,
     evaluate_tail,
     label_table,
     macro_f1_at_k,
@@ -90,6 +92,25 @@ def test_intervals_of_groups_are_those_of_a_plain_bootstrap() -> None:
     draws = [macro_f1_at_k(top[rows], Y[rows], 3) for rows in rng.integers(0, len(Y), (400, len(Y)))]
     assert (found.high - found.low) / 2 == pytest.approx(1.96 * np.std(draws), rel=0.15)
     assert found.low < found.value == macro_f1_at_k(top, Y, 3) < found.high
+
+
+def test_rankings_have_intervals_by_the_same_bootstrap() -> None:
+    top, Y = some_ranking()
+    chances = np.linspace(0.2, 1.0, 12)
+    found = evaluate_tail(top, Y, np.full(12, 7), 3, propensity=chances, n_resamples=400)
+    assert list(found.rankings) == ["P@1", "P@3", "PSP@1", "PSP@3"]
+    rng = np.random.default_rng(1)
+    drawn = rng.integers(0, len(Y), (400, len(Y)))
+    for name, interval in found.rankings.items():
+
+        def measure(rows: Any, name: str = name) -> float:
+            return evaluate(top[rows], Y[rows], chances, ks=(1, 3))[name]
+
+        assert interval.value == pytest.approx(measure(slice(None)))
+        spread = np.std([measure(rows) for rows in drawn])
+        assert (interval.high - interval.low) / 2 == pytest.approx(1.96 * spread, rel=0.15)
+    assert found.to_dict()["PSP@3"]["value"] == pytest.approx(found.rankings["PSP@3"].value, abs=1e-4)
+    assert list(evaluate_tail(top, Y, np.full(12, 7), 1, n_resamples=2).rankings) == ["P@1"]
 
 
 def test_intervals_hold_the_value_and_narrow_with_rows() -> None:

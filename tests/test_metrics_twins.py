@@ -55,6 +55,15 @@ def naive_hamming(top, Y, weight, k):
     return 100 * loss / Y.size
 
 
+# Each of these counts the labels of one ranking in Python.
+MACRO = {
+    "macro-precision": metrics.macro_precision_at_k,
+    "macro-recall": metrics.macro_recall_at_k,
+    "macro-F1": metrics.macro_f1_at_k,
+    "balanced-accuracy": metrics.balanced_accuracy_at_k,
+}
+
+
 def naive_coverage(top, Y, k):
     occurring = set(np.nonzero(Y)[1])
     return 100 * len(occurring & set(top[:, :k].ravel())) / len(occurring) if occurring else 0.0
@@ -79,6 +88,10 @@ def test_metrics_agree_with_their_naive_twins(seed, n_rows, n_ranks):
         assert result[f"Hamming@{k}"] == pytest.approx(naive_hamming(top, Y, ones, k), abs=1e-9)
         assert result[f"PSHamming@{k}"] == pytest.approx(naive_hamming(top, Y, weight, k), abs=1e-9)
         assert result[f"coverage@{k}"] == pytest.approx(naive_coverage(top, Y, k), abs=1e-9)
+        covered = metrics.coverage_at_k(top, Y, k, correct_only=True)
+        assert result[f"correct-coverage@{k}"] == pytest.approx(covered, abs=1e-9)
+        for name, measure in MACRO.items():
+            assert result[f"{name}@{k}"] == pytest.approx(measure(top, Y, k), abs=1e-9)
 
 
 @settings(max_examples=60, deadline=None)

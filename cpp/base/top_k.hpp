@@ -19,6 +19,11 @@ struct TopLabels {
     std::vector<float> scores;
 };
 
+// A result that is ranked by values, which depend on label and score.
+struct ValuedLabels : TopLabels {
+    std::vector<float> values;
+};
+
 // The one order of predictions: higher score first, ties by lower label id. NaN comes last: where sums overflow, sorting
 // must still end, and what it returns can then be refused.
 inline bool ranks_before(const ScoredLabel& a, const ScoredLabel& b) {

@@ -12,6 +12,7 @@
 #include "decisions/shortlist.hpp"
 #include "decisions/surface.hpp"
 #include "decisions/surface_loss.hpp"
+#include "decisions/value_table.hpp"
 
 namespace longtail::bindings {
 namespace {
@@ -102,7 +103,8 @@ void bind_decisions(nb::module_& m) {
                     as_span(curve_of_label), as_span(score_knots), {log_odds.data(), log_odds.size()}, as_span(slopes)};
                 const BoundsView limits{as_span(bound_scores), as_span(bounds)};
                 check_candidates(candidates, static_cast<std::int64_t>(curve_of_label.shape(0)));
-                check_curves(candidates, curves, limits);
+                check_curves(curves);
+                check_bounds(limits);
                 found = rank_calibrated(candidates, curves, limits, top_k, n_threads, control);
             }
             nb::tuple ranked = as_tuple(std::move(found.chosen), candidates.n_rows, top_k);
@@ -114,6 +116,19 @@ void bind_decisions(nb::module_& m) {
         nb::arg("control"),
         "Rank candidates by slope · probability of their scores; also return their places, and for which rows they "
         "were too few.");
+
+    nb::class_<ValueTable>(m, "ValueTable", "What labels are worth at their scores; see cpp/decisions/value_table.hpp.")
+        .def(
+            "__init__",
+            [](ValueTable* self, const Array1<std::int32_t>& curve_of_label, const Array1<double>& score_knots,
+               const Array2<double>& log_odds, const Array1<float>& slopes) {
+                const nb::gil_scoped_release no_gil;
+                const CurvesView curves{
+                    as_span(curve_of_label), as_span(score_knots), {log_odds.data(), log_odds.size()}, as_span(slopes)};
+                check_curves(curves);
+                new (self) ValueTable(curves);
+            },
+            nb::arg("curve_of_label"), nb::arg("score_knots"), nb::arg("log_odds"), nb::arg("slopes"));
 
     m.def(
         "ascend",

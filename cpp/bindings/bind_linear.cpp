@@ -19,6 +19,8 @@
 namespace longtail::bindings {
 namespace {
 
+using ValuedArrays = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>, NumpyArray<float>>;
+
 using linear::DenseRows;
 using linear::OvaConfig;
 using linear::OvaStart;
@@ -312,6 +314,36 @@ void bind_prediction(nb::module_& m) {
         nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("biases"), nb::arg("counts"),
         nb::arg("masks").none(), nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
         "The exact top_k labels of every row: label ids (-1 padded) and scores.");
+    m.def(
+        "predict_ova_by_value",
+        [](const Rows& rows, std::int64_t n_labels, const Array1<std::int64_t>& indptr,
+           const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& weights,
+           const std::optional<Array1<std::int8_t>>& codes, const std::optional<Array1<float>>& scales,
+           const Array1<float>& biases, const Array1<std::int64_t>& counts,
+           const std::optional<std::pair<Array1<std::int32_t>, Array1<std::uint16_t>>>& masks, const ValueTable& values,
+           std::int64_t top_k, int n_threads, Control& control) {
+            ValuedLabels top;
+            auto index = as_index(n_labels, indptr, label_ids, weights, codes, scales, biases, counts);
+            if (masks) index.masks = {as_span(masks->first), as_span(masks->second)};
+            {
+                const nb::gil_scoped_release no_gil;
+                top = std::visit(
+                    [&](const auto& view) {
+                        return linear::predict_ova_by_value(index, view, values, top_k, n_threads, control);
+                    },
+                    rows.view);
+            }
+            const auto columns = static_cast<std::size_t>(top_k);
+            const std::size_t n_rows = top.values.size() / columns;
+            auto found = to_numpy(std::move(top.values), {n_rows, columns});
+            auto scores = to_numpy(std::move(top.scores), {n_rows, columns});
+            auto ranked = to_numpy(std::move(top.label_ids), {n_rows, columns});
+            return ValuedArrays(nb::make_tuple(ranked, found, scores));
+        },
+        nb::arg("rows"), nb::arg("n_labels"), nb::arg("indptr"), nb::arg("label_ids"), nb::arg("weights").none(),
+        nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("biases"), nb::arg("counts"),
+        nb::arg("masks").none(), nb::arg("values"), nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
+        "The top_k labels of every row with the greatest values: label ids (-1 padded), values and scores.");
     m.def(
         "label_masks",
         [](const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& label_ids, std::int64_t n_labels) {

@@ -1,14 +1,15 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
 
 #include "bindings/arrays.hpp"
-#include "metrics/coverage.hpp"
 #include "metrics/hits.hpp"
+#include "metrics/label_counts.hpp"
 
 namespace longtail::bindings {
 namespace {
@@ -106,20 +107,26 @@ void bind_metrics(nb::module_& m) {
         "HitTable (cpp/metrics/hits.hpp).");
 
     m.def(
-        "add_coverage",
+        "add_label_counts",
         [](const Array2<std::int32_t>& label_ids, std::int64_t n_labels, const Array1<std::int64_t>& indptr,
-           const Array1<std::int32_t>& indices, const MutableArray1<std::uint8_t>& occurs,
-           const MutableArray1<std::int32_t>& first_ranks, const MutableArray1<std::int32_t>& first_hit_ranks) {
+           const Array1<std::int32_t>& indices, const Array1<std::int32_t>& part_of_rank,
+           const MutableArray1<std::int64_t>& n_rows, const MutableArray1<std::int64_t>& n_given,
+           const MutableArray1<std::int64_t>& n_hits) {
             const nb::gil_scoped_release no_gil;
-            check_length("occurs", occurs.shape(0), n_labels);
-            check_length("first_ranks", first_ranks.shape(0), n_labels);
-            check_length("first_hit_ranks", first_hit_ranks.shape(0), n_labels);
-            add_coverage(as_ranked(label_ids), as_labels(n_labels, indptr, indices),
-                         {as_mutable_span(occurs), as_mutable_span(first_ranks), as_mutable_span(first_hit_ranks)});
+            check_length("part_of_rank", part_of_rank.shape(0), static_cast<std::int64_t>(label_ids.shape(1)));
+            check_length("n_rows", n_rows.shape(0), n_labels);
+            const auto parts = as_span(part_of_rank);
+            const std::int64_t n_parts = parts.empty() ? 0 : 1 + *std::max_element(parts.begin(), parts.end());
+            check_length("n_hits", n_hits.shape(0), static_cast<std::int64_t>(n_given.shape(0)));
+            if (std::any_of(parts.begin(), parts.end(), [](std::int32_t part) { return part < 0; }) ||
+                static_cast<std::int64_t>(n_given.shape(0)) < n_parts * n_labels)
+                throw std::invalid_argument("add_label_counts: n_given must have a row for each part of the ranks");
+            add_label_counts(as_ranked(label_ids), as_labels(n_labels, indptr, indices),
+                             {parts, as_mutable_span(n_rows), as_mutable_span(n_given), as_mutable_span(n_hits)});
         },
-        nb::arg("label_ids"), nb::arg("n_labels"), nb::arg("indptr"), nb::arg("indices"), nb::arg("occurs"),
-        nb::arg("first_ranks"), nb::arg("first_hit_ranks"),
-        "Note in the three per-label arrays which labels a batch covers; count_hits must have accepted the batch.");
+        nb::arg("label_ids"), nb::arg("n_labels"), nb::arg("indptr"), nb::arg("indices"), nb::arg("part_of_rank"),
+        nb::arg("n_rows"), nb::arg("n_given"), nb::arg("n_hits"),
+        "Add a batch to the counts of each label (parts × labels, flat); count_hits must have accepted the batch.");
 }
 
 }  // namespace longtail::bindings

@@ -1,7 +1,6 @@
 #include "decisions/shortlist.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 
 #include "base/parallel_for.hpp"
@@ -40,16 +39,7 @@ private:
 
 }  // namespace
 
-void check_curves(const CandidatesView& candidates, const CurvesView& curves, const BoundsView& bounds) {
-    const std::size_t n_knots = curves.score_knots.size();
-    if (n_knots < 2 || curves.log_odds.size() != curves.slopes.size() * n_knots)
-        throw std::invalid_argument("rank_calibrated: log_odds must have one entry for each slope and score knot");
-    for (const std::int32_t label_id : candidates.label_ids) {
-        if (label_id < 0) continue;
-        const std::int32_t curve = curves.curve_of_label[label_id];
-        if (curve < 0 || curve >= static_cast<std::int64_t>(curves.slopes.size()))
-            throw std::invalid_argument("rank_calibrated: curve_of_label must name one of the curves");
-    }
+void check_bounds(const BoundsView& bounds) {
     if (bounds.bounds.size() != bounds.scores.size() + 1)
         throw std::invalid_argument("rank_calibrated: bounds must have one entry more than bound_scores");
 }
@@ -60,7 +50,6 @@ Shortlisted rank_calibrated(const CandidatesView& candidates, const CurvesView& 
     const bool has_bounds = !bounds.scores.empty();
     const bool is_whole = candidates.n_candidates >= static_cast<std::int64_t>(curves.curve_of_label.size());
     const auto n_wanted = static_cast<std::size_t>(top_k);
-    const std::size_t n_knots = curves.score_knots.size();
     const std::int64_t n_tasks = (candidates.n_rows + kRowsPerTask - 1) / kRowsPerTask;
     parallel_for(n_tasks, n_threads, control, [&](std::int64_t task, int) {
         BestFew best(top_k);
@@ -80,13 +69,8 @@ Shortlisted rank_calibrated(const CandidatesView& candidates, const CurvesView& 
                 const std::int32_t label_id = label_ids[place];
                 if (label_id < 0) continue;
                 if (is_closed(place)) break;
-                const double score = scores[place];
-                const std::size_t left = places.knot_before(score);
-                const double first = curves.score_knots[left], next = curves.score_knots[left + 1];
-                const std::int32_t curve = curves.curve_of_label[label_id];
-                const double* z = curves.log_odds.data() + static_cast<std::size_t>(curve) * n_knots + left;
-                const double log_odds = z[0] + (score - first) / (next - first) * (z[1] - z[0]);
-                best.add(curves.slopes[curve] * static_cast<float>(1.0 / (1.0 + std::exp(-log_odds))), place);
+                const float score = scores[place];
+                best.add(curves.value_at(curves.curve_of_label[label_id], places.knot_before(score), score), place);
             }
             const std::int64_t n_candidates = candidates.n_candidates;
             found.is_open[row] = has_bounds && !is_whole && n_candidates > 0 && place == n_candidates &&

@@ -14,8 +14,11 @@ namespace longtail::linear {
 
 constexpr float kNeverBest = -std::numeric_limits<float>::infinity();
 
-// The best labels of one row so far. Labels are offered sixteen at a time, in increasing order: so a tie with the
-// worst of the best is lost, as the order of predictions asks.
+// Labels are offered in blocks of so many times sixteen.
+constexpr int kLabelBlocks = 4;
+
+// The best labels of one row so far. Labels are offered in increasing order: so a tie with the worst of the best is lost,
+// as the order of predictions asks.
 class BestLabels {
 public:
     void clear() {
@@ -23,6 +26,17 @@ public:
         worst_ = kNeverBest;
     }
 
+    void offer(const Lanes* scores, std::int64_t first_label, std::size_t top_k) {
+        for (int part = 0; part < kLabelBlocks; ++part) offer(scores[part], first_label + part * kLanes, top_k);
+    }
+
+    void write(TopLabels& out, std::int64_t row, std::int64_t top_k) {
+        const auto first = static_cast<std::size_t>(row * top_k), count = static_cast<std::size_t>(top_k);
+        select_top_k(best_, std::span(out.label_ids).subspan(first, count),
+                     std::span(out.scores).subspan(first, count));
+    }
+
+private:
     void offer(const Lanes& scores, std::int64_t first_label, std::size_t top_k) {
         std::uint32_t above = bits_greater(scores, Lanes{} + worst_);
         for (; above != 0; above &= above - 1) {
@@ -39,9 +53,6 @@ public:
         }
     }
 
-    void write(std::span<std::int32_t> label_ids, std::span<float> scores) { select_top_k(best_, label_ids, scores); }
-
-private:
     std::vector<ScoredLabel> best_;
     float worst_ = kNeverBest;  // once there are top_k
 };

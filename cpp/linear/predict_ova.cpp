@@ -8,6 +8,7 @@
 #include "base/aligned.hpp"
 #include "base/parallel_for.hpp"
 #include "linear/best_labels.hpp"
+#include "linear/best_values.hpp"
 #include "linear/lanes.hpp"
 #include "linear/rows.hpp"
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kRowsPerCheck = 64;
 constexpr std::int64_t kMaxRowsPerTask = 4096;
-constexpr int kBlocks = 4;
+constexpr int kBlocks = kLabelBlocks;
 constexpr std::int64_t kWidth = kBlocks * kLanes;
 
 // What decides between the two ways, in units of one weight added to one label's score (about half a nanosecond).
@@ -67,14 +68,16 @@ private:
     AlignedVector<float> scales_;
 };
 
-// For few rows: each feature of the row adds its list of weights to the scores of all labels.
+// For few rows: each feature of the row adds its list of weights to the scores of all labels. `Best` keeps the best
+// labels of a row: BestLabels or BestValues.
+template <class Best>
 class RowScorer {
 public:
-    RowScorer(const OvaIndex& index, const Scores& scores)
-        : index_(index), scores_(scores), sums_(static_cast<std::size_t>(scores.n_padded())) {}
+    RowScorer(const OvaIndex& index, const Scores& scores, const Best& best)
+        : index_(index), scores_(scores), sums_(static_cast<std::size_t>(scores.n_padded())), best_(best) {}
 
-    template <class Rows>
-    void predict(const Rows& rows, std::int64_t row, std::span<std::int32_t> label_ids, std::span<float> scores) {
+    template <class Rows, class Out>
+    void predict(const Rows& rows, std::int64_t row, std::int64_t top_k, Out& out) {
         if (scores_.is_coded()) {
             std::fill(sums_.begin(), sums_.end(), 0.0F);
             add_row(rows, row, index_.codes.data());
@@ -83,13 +86,15 @@ public:
             add_row(rows, row, index_.weights.data());
         }
         best_.clear();
-        for (std::int64_t label = 0; label < scores_.n_padded(); label += kLanes) {
-            Lanes sums;
-            load(sums, sums_.data() + label);
-            scores_.finish(label, sums);
-            best_.offer(sums, label, label_ids.size());
+        for (std::int64_t first_label = 0; first_label < scores_.n_padded(); first_label += kWidth) {
+            Lanes sums[kBlocks];
+            for (int part = 0; part < kBlocks; ++part) {
+                load(sums[part], sums_.data() + first_label + part * kLanes);
+                scores_.finish(first_label + part * kLanes, sums[part]);
+            }
+            best_.offer(sums, first_label, static_cast<std::size_t>(top_k));
         }
-        best_.write(label_ids, scores);
+        best_.write(out, row, top_k);
     }
 
 private:
@@ -177,22 +182,24 @@ private:
     const OvaIndex& index_;
     const Scores& scores_;
     AlignedVector<float> sums_;
-    BestLabels best_;
+    Best best_;
 };
 
 // For many rows: the weights of 64 labels at a time are laid out densely, where they stay in the cache while all rows
 // pass; sums stay in registers. Costs n_features × 64 floats of memory, and reads the index once for all rows.
+template <class Best>
 class BlockScorer {
 public:
-    BlockScorer(const OvaIndex& index, const Scores& scores) : index_(index), scores_(scores) {}
+    BlockScorer(const OvaIndex& index, const Scores& scores, const Best& best)
+        : index_(index), scores_(scores), no_labels_(best) {}
 
-    template <class Rows>
-    void predict(const Rows& rows, std::int64_t first_row, std::int64_t last_row, std::size_t top_k, TopLabels& out,
+    template <class Rows, class Out>
+    void predict(const Rows& rows, std::int64_t first_row, std::int64_t last_row, std::int64_t top_k, Out& out,
                  Control& control) {
         cursors_.assign(index_.indptr.begin(), index_.indptr.end() - 1);
         block_.resize(static_cast<std::size_t>(rows.n_features() * kBlocks));
-        best_.resize(static_cast<std::size_t>(last_row - first_row));
-        for (BestLabels& best : best_) best.clear();
+        best_.resize(static_cast<std::size_t>(last_row - first_row), no_labels_);
+        for (Best& best : best_) best.clear();
         for (std::int64_t first_label = 0; first_label < index_.n_labels; first_label += kWidth) {
             if (scores_.is_coded())
                 fill(first_label, index_.codes.data());
@@ -200,13 +207,12 @@ public:
                 fill(first_label, index_.weights.data());
             for (std::int64_t row = first_row; row < last_row; ++row) {
                 if (row % kRowsPerCheck == 0) control.throw_if_stopped();
-                offer(rows, row, first_label, top_k, best_[static_cast<std::size_t>(row - first_row)]);
+                offer(rows, row, first_label, static_cast<std::size_t>(top_k),
+                      best_[static_cast<std::size_t>(row - first_row)]);
             }
         }
         for (std::int64_t row = first_row; row < last_row; ++row)
-            best_[static_cast<std::size_t>(row - first_row)].write(
-                std::span(out.label_ids).subspan(static_cast<std::size_t>(row) * top_k, top_k),
-                std::span(out.scores).subspan(static_cast<std::size_t>(row) * top_k, top_k));
+            best_[static_cast<std::size_t>(row - first_row)].write(out, row, top_k);
     }
 
 private:
@@ -224,8 +230,7 @@ private:
     }
 
     template <class Rows>
-    void offer(const Rows& rows, std::int64_t row, std::int64_t first_label, std::size_t top_k,
-               BestLabels& best) const {
+    void offer(const Rows& rows, std::int64_t row, std::int64_t first_label, std::size_t top_k, Best& best) const {
         Lanes sums[kBlocks];
         for (int part = 0; part < kBlocks; ++part) scores_.begin(first_label + part * kLanes, sums[part]);
         const Lanes* const block = block_.data();
@@ -233,17 +238,16 @@ private:
             const Lanes* const weights = block + static_cast<std::int64_t>(feature) * kBlocks;
             for (int part = 0; part < kBlocks; ++part) sums[part] += value * weights[part];
         });
-        for (int part = 0; part < kBlocks; ++part) {
-            scores_.finish(first_label + part * kLanes, sums[part]);
-            best.offer(sums[part], first_label + part * kLanes, top_k);
-        }
+        for (int part = 0; part < kBlocks; ++part) scores_.finish(first_label + part * kLanes, sums[part]);
+        best.offer(sums, first_label, top_k);
     }
 
     const OvaIndex& index_;
     const Scores& scores_;
     std::vector<std::int64_t> cursors_;  // of each feature: its first weight that is not yet used
     AlignedVector<Lanes> block_;
-    std::vector<BestLabels> best_;
+    Best no_labels_;
+    std::vector<Best> best_;
 };
 
 // Whether dense blocks are cheaper for this many rows.
@@ -264,9 +268,9 @@ bool prefers_blocks(const OvaIndex& index, const Scores& scores, const Rows& row
     return static_cast<double>(n_batches) * filling + kCostOfLanes * n_lanes * n_values < one_by_one;
 }
 
-template <class Rows>
-TopLabels predict(const OvaIndex& index, const Rows& rows, std::int64_t top_k, int n_threads, Control& control) {
-    TopLabels out;
+template <class Rows, class Best, class Out>
+void predict(const OvaIndex& index, const Rows& rows, const Best& best, std::int64_t top_k, Out& out, int n_threads,
+             Control& control) {
     out.label_ids.resize(static_cast<std::size_t>(rows.n_rows() * top_k));
     out.scores.resize(out.label_ids.size());
     const Scores scores(index);
@@ -275,33 +279,58 @@ TopLabels predict(const OvaIndex& index, const Rows& rows, std::int64_t top_k, i
         std::clamp<std::int64_t>((n_rows + n_threads - 1) / n_threads, 1, kMaxRowsPerTask);
     const std::int64_t n_tasks = (n_rows + rows_per_task - 1) / rows_per_task;
     if (prefers_blocks(index, scores, rows, n_tasks)) {
-        std::vector<BlockScorer> scorers(static_cast<std::size_t>(n_threads), BlockScorer(index, scores));
+        std::vector<BlockScorer<Best>> scorers(static_cast<std::size_t>(n_threads), {index, scores, best});
         parallel_for(n_tasks, n_threads, control, [&](std::int64_t task, int worker) {
             const std::int64_t first_row = task * rows_per_task;
-            scorers[worker].predict(rows, first_row, std::min(n_rows, first_row + rows_per_task),
-                                    static_cast<std::size_t>(top_k), out, control);
+            scorers[worker].predict(rows, first_row, std::min(n_rows, first_row + rows_per_task), top_k, out, control);
         });
-        return out;
+        return;
     }
-    std::vector<RowScorer> scorers(static_cast<std::size_t>(n_threads), RowScorer(index, scores));
+    std::vector<RowScorer<Best>> scorers(static_cast<std::size_t>(n_threads), {index, scores, best});
     parallel_for((n_rows + kRowsPerCheck - 1) / kRowsPerCheck, n_threads, control, [&](std::int64_t task, int worker) {
         const std::int64_t last_row = std::min(n_rows, (task + 1) * kRowsPerCheck);
         for (std::int64_t row = task * kRowsPerCheck; row < last_row; ++row) {
             control.throw_if_stopped();
-            scorers[worker].predict(rows, row, std::span(out.label_ids).subspan(row * top_k, top_k),
-                                    std::span(out.scores).subspan(row * top_k, top_k));
+            scorers[worker].predict(rows, row, top_k, out);
         }
     });
+}
+
+template <class Rows>
+TopLabels by_score(const OvaIndex& index, const Rows& rows, std::int64_t top_k, int n_threads, Control& control) {
+    TopLabels out;
+    predict(index, rows, BestLabels(), top_k, out, n_threads, control);
+    return out;
+}
+
+template <class Rows>
+ValuedLabels by_value(const OvaIndex& index, const Rows& rows, const ValueTable& values, std::int64_t top_k,
+                      int n_threads, Control& control) {
+    static_assert(ValueTable::kPadding % kWidth == 0, "scores are padded to no more labels than values");
+    if (values.n_labels() != index.n_labels)
+        throw std::invalid_argument("predict_ova: values must be of " + std::to_string(index.n_labels) +
+                                    " labels, got " + std::to_string(values.n_labels()));
+    ValuedLabels out;
+    out.values.resize(static_cast<std::size_t>(rows.n_rows() * top_k));
+    predict(index, rows, BestValues(values), top_k, out, n_threads, control);
     return out;
 }
 
 }  // namespace
 
 TopLabels predict_ova(const OvaIndex& index, const CsrView& x, std::int64_t top_k, int n_threads, Control& control) {
-    return predict(index, SparseRows(x), top_k, n_threads, control);
+    return by_score(index, SparseRows(x), top_k, n_threads, control);
 }
 TopLabels predict_ova(const OvaIndex& index, const DenseView& x, std::int64_t top_k, int n_threads, Control& control) {
-    return predict(index, DenseRows(x), top_k, n_threads, control);
+    return by_score(index, DenseRows(x), top_k, n_threads, control);
+}
+ValuedLabels predict_ova_by_value(const OvaIndex& index, const CsrView& x, const ValueTable& values, std::int64_t top_k,
+                                  int n_threads, Control& control) {
+    return by_value(index, SparseRows(x), values, top_k, n_threads, control);
+}
+ValuedLabels predict_ova_by_value(const OvaIndex& index, const DenseView& x, const ValueTable& values,
+                                  std::int64_t top_k, int n_threads, Control& control) {
+    return by_value(index, DenseRows(x), values, top_k, n_threads, control);
 }
 
 void check_index(const OvaIndex& index, std::int64_t n_features) {

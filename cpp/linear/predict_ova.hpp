@@ -7,6 +7,7 @@
 #include "base/control.hpp"
 #include "base/top_k.hpp"
 #include "base/views.hpp"
+#include "decisions/value_table.hpp"
 #include "linear/label_masks.hpp"
 
 namespace longtail::linear {
@@ -28,6 +29,12 @@ struct OvaIndex {
 // The exact top_k of every row: all labels are scored.
 TopLabels predict_ova(const OvaIndex& index, const CsrView& x, std::int64_t top_k, int n_threads, Control& control);
 TopLabels predict_ova(const OvaIndex& index, const DenseView& x, std::int64_t top_k, int n_threads, Control& control);
+
+// The same by value: the top_k labels with the greatest values of their scores. The table has the labels of the index.
+ValuedLabels predict_ova_by_value(const OvaIndex& index, const CsrView& x, const ValueTable& values, std::int64_t top_k,
+                                  int n_threads, Control& control);
+ValuedLabels predict_ova_by_value(const OvaIndex& index, const DenseView& x, const ValueTable& values,
+                                  std::int64_t top_k, int n_threads, Control& control);
 
 // Throw std::invalid_argument unless the index is one: what is loaded from a file is checked here.
 void check_index(const OvaIndex& index, std::int64_t n_features);

@@ -12,6 +12,7 @@
 #include "decisions/ascent.hpp"
 #include "decisions/shortlist.hpp"
 #include "decisions/surface.hpp"
+#include "decisions/value_table.hpp"
 
 using namespace longtail;
 
@@ -249,4 +250,23 @@ TEST_CASE("candidates and surfaces that break a rule are refused") {
     const std::vector<double> falling{1.0, 0.0};
     CHECK_THROWS_AS(check_surface({falling, kCountKnots, kLogOdds}), std::invalid_argument);
     CHECK_THROWS_AS(check_surface({kScoreKnots, kCountKnots, kScoreKnots}), std::invalid_argument);
+}
+
+TEST_CASE("a value table never asks for more than a label needs to reach a level") {
+    // The second curve is flat at both ends.
+    const std::vector<double> log_odds{-4.0, -3.0, -1.0, 1.0, -2.0, -2.0, 0.5, 0.5};
+    const std::vector<std::int32_t> curve_of_label{0, 1, 0, 1, 1};
+    const std::vector<float> slopes{1.0F, 7.0F};
+    const ValueTable table({curve_of_label, kScoreKnots, log_odds, slopes});
+    CHECK(table.n_labels() == 5);
+    for (std::int32_t label = 0; label < 5; ++label)
+        for (float score = -4.0F; score < 6.0F; score += 0.01F) {
+            const float value = table.value_at(label, score);
+            CHECK(score >= table.scores_needed(table.level_of(value))[label]);
+            CHECK(score >= table.scores_needed(0)[label]);
+            // And not for much less: a fifth more is out of reach.
+            const std::size_t beyond = table.level_of(1.2F * value) + 1;
+            if (value > 1e-3F && value < 5.0F) CHECK(score < table.scores_needed(beyond)[label]);
+        }
+    CHECK(std::isinf(table.scores_needed(0)[5]));  // padding
 }

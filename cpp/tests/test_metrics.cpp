@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "metrics/coverage.hpp"
 #include "metrics/hits.hpp"
+#include "metrics/label_counts.hpp"
 
 using namespace longtail;
 
@@ -166,19 +166,19 @@ TEST_CASE("count_hits refuses rankings that no model should give") {
     CHECK(count_plain().predicted == std::vector<std::int64_t>{1, 1, 1});
 }
 
-TEST_CASE("coverage keeps the best rank of every label over batches") {
-    std::vector<std::uint8_t> occurs(4);
-    std::vector<std::int32_t> first_ranks(4, Coverage::kNeverRanked), first_hit_ranks(4, Coverage::kNeverRanked);
+TEST_CASE("labels are counted by the part of the ranks where they are given") {
+    using Counts = std::vector<std::int64_t>;
+    Counts n_rows(4), n_given(8), n_hits(8);
+    const std::vector<std::int32_t> parts{0, 1, 1};
     const auto add = [&](const std::vector<std::int32_t>& label_ids, const std::vector<std::int32_t>& truth) {
         const std::vector<std::int64_t> indptr{0, static_cast<std::int64_t>(truth.size())};
-        add_coverage({1, 2, label_ids}, {1, 4, indptr, truth}, {occurs, first_ranks, first_hit_ranks});
+        add_label_counts({1, 3, label_ids}, {1, 4, indptr, truth}, {parts, n_rows, n_given, n_hits});
     };
-    add({3, 0}, {0, 1});
-    add({0, -1}, {1});
-    CHECK(occurs == std::vector<std::uint8_t>{1, 1, 0, 0});
-    const auto never = Coverage::kNeverRanked;
-    CHECK(first_ranks == std::vector<std::int32_t>{0, never, never, 0});
-    CHECK(first_hit_ranks == std::vector<std::int32_t>{1, never, never, never});
+    add({3, 0, 2}, {0, 1});
+    add({0, -1, -1}, {1});
+    CHECK(n_rows == Counts{1, 2, 0, 0});
+    CHECK(n_given == Counts{1, 0, 0, 1, 1, 0, 1, 0});
+    CHECK(n_hits == Counts{0, 0, 0, 0, 1, 0, 0, 0});
 }
 
 TEST_CASE("rank_scores orders stored scores, breaks ties by lower id and pads") {

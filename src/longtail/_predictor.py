@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from longtail import _rules
+from longtail import _core, _rules
 from longtail._dense_scores import NEEDS_CALIBRATION, check_dense_size, dense_scores, sparse_top, with_unit_sums
 from longtail._fitted import Facts, Fitted
 from longtail._fitted_model import FittedModel
@@ -19,7 +19,9 @@ from longtail._matrices import Matrix
 from longtail._rules import Choice, Int
 from longtail._threads import resolve_n_jobs
 from longtail._topk import DEEP_TOP_K, Tag, TopK, tags_of
+from longtail.calibration.power import Valued
 from longtail.decisions import Threshold, candidates_for, check_utility, choose, rank_rows
+from longtail.decisions.ranking import ByValue
 
 _FIRST_TOP_K = 32
 # Rankings are padded to top_k columns, so an absurd value would fill the memory.
@@ -30,11 +32,17 @@ class Predictor(FittedModel):
     """Everything that a fitted estimator answers for rows, on top of one method of its own, `_top_k`."""
 
     n_jobs: int | None
+    # Whether labels are ranked by value in one pass, by `_by_value`, and not from candidates.
+    _ranks_by_value: ClassVar[bool] = False
     # predict() returns the labels whose score reaches this.
     _threshold: ClassVar[float] = 0.5
 
     def _top_k(self, fitted: Fitted[Any], X: Matrix, top_k: int) -> TopK:
         """Rank the labels of each row."""
+        raise NotImplementedError
+
+    def _by_value(self, fitted: Fitted[Any], X: Matrix, values: _core.ValueTable, top_k: int) -> Valued:
+        """Rank the labels of each row by what they are worth at their scores; only if `_ranks_by_value`."""
         raise NotImplementedError
 
     def predict_top_k(
@@ -165,6 +173,7 @@ class Predictor(FittedModel):
             candidates,
             calibration,
             depth,
+            by_value=model.value_ranker(inputs),
             threshold=threshold,
             utility=utility,
             max_loss=max_loss,
@@ -209,11 +218,16 @@ class Predictor(FittedModel):
         if utility == "score":
             found = self._numbers(rank(fitted, rows, min(int(top_k), n_labels)))
         else:
+
+            def by_value(values: _core.ValueTable, top_k: int) -> Valued:
+                return self._by_value(fitted, rows, values, top_k)
+
             found = rank_rows(
                 lambda row_ids, depth: self._numbers(rank(fitted, rows if row_ids is None else rows[row_ids], depth)),
                 calibration,
                 utility,
                 min(int(top_k), n_labels),
+                by_value=by_value if self._ranks_by_value else None,
                 max_loss=max_loss,
                 n_threads=resolve_n_jobs(self.n_jobs),
             )
@@ -222,6 +236,18 @@ class Predictor(FittedModel):
             return found
         beside = ((0, 0), (0, n_missing))
         return TopK(np.pad(found.label_ids, beside, constant_values=-1), np.pad(found.scores, beside))
+
+    def value_ranker(self, X: Any) -> ByValue | None:
+        """Return a function that ranks the labels of these rows by value; None if the estimator needs candidates."""
+        if not self._ranks_by_value:
+            return None
+        fitted = self._whole()
+
+        def by_value(values: _core.ValueTable, top_k: int) -> Valued:
+            rows = self._prepared(fitted.facts, X)
+            return self._by_value(fitted, rows, values, min(top_k, fitted.facts.n_labels))
+
+        return by_value
 
     def _ranked(self, fitted: Fitted[Any], X: Matrix, top_k: int) -> TopK:
         return self._numbers(self._top_k(fitted, X, top_k))

@@ -10,12 +10,14 @@ from typing import Any
 import scipy.sparse as sp
 
 from longtail import metrics
+from longtail.metrics.evaluation import MACRO
 from longtail.propensity import from_counts
 
 _NAMES = {"p": "P", "ndcg": "nDCG", "recall": "recall", "psp": "PSP", "psndcg": "PSnDCG"}
+_NAMES |= {name.lower(): name for name in MACRO}
 _DECISIONS = ("precision", "recall", "f1")
 _AVERAGES = ("micro", "macro", "samples")
-_NAME = re.compile(r"([a-z]+)@([1-9][0-9]{0,5})")
+_NAME = re.compile(r"([a-z0-9-]+)@([1-9][0-9]{0,5})")
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class RankingScorer:
 
     Parameters
     ----------
-    measure : "P", "nDCG", "recall", "PSP" or "PSnDCG"
+    measure : "P", "nDCG", "recall", "PSP", "PSnDCG", "macro-F1" or another of `longtail.metrics.evaluate`
     k : int, how many labels of each row count
     """
 
@@ -70,6 +72,8 @@ class DecisionScorer:
 class _Scorers(Mapping[str, RankingScorer | DecisionScorer]):
     """Scorers by name: ``p@1``, ``ndcg@5``, ``recall@10``, ``psp@3``, ``psndcg@5``, for any k, in percent.
 
+    ``macro-precision@5``, ``macro-recall@5``, ``macro-f1@5``, ``balanced-accuracy@5`` and ``correct-coverage@5`` are
+    means over labels.
     ``f1_micro``, ``precision_macro``, ``recall_samples`` and the like are scikit-learn's, in [0, 1].
     """
 

@@ -46,7 +46,7 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
     "fewer knots": (array(f"{PART}/score_knots_", lambda found: found[:1]), "two or more rising numbers"),
     "an axis that turns back": (array(f"{PART}/count_knots_", lambda found: found[::-1].copy()), "rising numbers"),
     "a surface of another shape": (array(f"{PART}/log_odds_", lambda z: z[:, :1].copy()), "must have shape"),
-    "slopes of other labels": (array(f"{PART}/row_slopes_", lambda found: found[:2]), "row_slopes_ has 2 labels"),
+    "slopes of other labels": (array(f"{PART}/row_slopes_", lambda found: found[:, :2]), "row_slopes_ has 2 labels"),
     "an unknown measure": (within("parameters", PART, measure="eval"), "measure must be one of"),
     "a power of 7": (within("fitted", PART, balanced_power_=7.0), "balanced_power_ must be a number"),
     "an error of 200 %": (within("fitted", PART, ece_=2.0), r"ece_ must be a number in \[0, 1\]"),

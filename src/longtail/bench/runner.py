@@ -132,7 +132,8 @@ class _Bench:
         if asked := cell.system.extras.get("incomplete"):
             known_of = (prepared.label_counts, prepared.sizes["n_rows"])
             record["incomplete"] = incomplete_gains(label_ids, prepared.Y_test, *known_of, **asked)
-        tail = metrics.evaluate_tail(label_ids, prepared.Y_test, prepared.label_counts, _TOP_K)
+        counts = prepared.label_counts
+        tail = metrics.evaluate_tail(label_ids, prepared.Y_test, counts, _TOP_K, propensity=known)
         macro = {f"{shown}@{_TOP_K}": round(tail.everything.measures[name].value, 3) for name, shown in _MACRO.items()}
         return record | measure(label_ids) | macro | {"tail": tail.to_dict()}
 

@@ -8,13 +8,14 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from longtail import _core
 from longtail._part import Part
 from longtail._rules import Choice, Int, Nothing, Real
 from longtail._topk import TopK
 from longtail.calibration.errors import expected_calibration_error
 from longtail.calibration.pairs import Pairs, pairs_of
 from longtail.calibration.power import PowerRule, Ranked
-from longtail.calibration.row_rules import Judged, balanced_power, macro_f1_rule
+from longtail.calibration.row_rules import Judged, balanced_power, macro_f1_rules, rule_for
 from longtail.calibration.state import CalibrationState, proba_on
 from longtail.calibration.surface import Surface, fit_surface
 from longtail.calibration.thresholds import f1_threshold, floor_thresholds, macro_f1_threshold, micro_f1_thresholds
@@ -57,8 +58,8 @@ class Calibration(Part[CalibrationState]):
     balanced_power_ : float in [0, 1]
         The greatest power of the inverse propensities whose expected precision is at most a twentieth of a point
         below that of the scores: the default ranking of a calibrated model gives rare labels that much.
-    row_slopes_, row_offsets_ : float32 arrays (n_labels,)
-        Ranking by slope · probability + offset maximises macro-F1 at 5, one row at a time.
+    row_slopes_, row_offsets_ : float32 arrays (4, n_labels)
+        Ranking by slope · probability + offset maximises macro-F1 at 1, 3, 5 and 10, one row at a time.
     ece_ : float, expected calibration error of the five best labels of each row, cross-fitted over two halves
     n_rows_ : int, held-out rows
 
@@ -108,7 +109,7 @@ class Calibration(Part[CalibrationState]):
         map_of_label, thresholds = self._thresholds(surface, counts, pairs)
         proba = TopK(top.label_ids, proba_on(surface, counts, *top, n_threads=1))
         judged = [half.judged for half in halves] or [Judged(proba, proba)]
-        row_slopes, row_offsets = macro_f1_rule(proba, counts, n_training_rows)
+        row_slopes, row_offsets = macro_f1_rules(proba, counts, n_training_rows)
         self._fitted = CalibrationState(
             **surface._asdict(),
             label_counts=counts,
@@ -153,8 +154,8 @@ class Calibration(Part[CalibrationState]):
             state,
             label_counts=counts,
             map_of_label=np.where(is_new, np.int32(0), state.map_of_label[alike]),
-            row_slopes=state.row_slopes[alike],
-            row_offsets=state.row_offsets[alike],
+            row_slopes=np.ascontiguousarray(state.row_slopes[..., alike]),
+            row_offsets=np.ascontiguousarray(state.row_offsets[..., alike]),
         )
         return self._with(changed)
 
@@ -167,6 +168,15 @@ class Calibration(Part[CalibrationState]):
             As in a TopK.
         """
         return self._whole().proba(label_ids, scores, n_threads)
+
+    def row_rule(self, top_k: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the slope and the offset of each label that rank one row at a time for macro-F1 at `top_k`.
+
+        Rules are learnt for 1, 3, 5 and 10 labels; for other numbers the nearest of them is returned.
+        """
+        state = self._whole()
+        rule = rule_for(top_k) if state.row_slopes.ndim > 1 else ...
+        return state.row_slopes[rule], state.row_offsets[rule]
 
     def inverse_propensities(self) -> NDArray[np.float64]:
         """Return 1/p of each label under the standard propensity model; see `longtail.propensity`."""
@@ -192,8 +202,11 @@ class Calibration(Part[CalibrationState]):
             Label ids, values, places among the candidates, and for which rows more candidates could change the
             ranking; none unless `is_sorted`.
         """
-        rule = self._power_rule(self._whole(), power)
-        return rule.rank(top, top_k, is_sorted=is_sorted, n_threads=n_threads)
+        return self._power_rule(power).rank(top, top_k, is_sorted=is_sorted, n_threads=n_threads)
+
+    def value_table(self, power: float) -> _core.ValueTable:
+        """Return what each label is worth at a score: probability times inverse propensity to a power."""
+        return self._power_rule(power).table
 
     def decide(self, label_ids: NDArray[Any], scores: NDArray[Any]) -> NDArray[np.bool_]:
         """Tell which labels are probable enough to be given."""
@@ -218,9 +231,9 @@ class Calibration(Part[CalibrationState]):
         other._fitted = state
         return other
 
-    def _power_rule(self, state: CalibrationState, power: float) -> PowerRule:
+    def _power_rule(self, power: float) -> PowerRule:
         """Return the ranking for a power; the last one asked for is kept."""
-        kept = self._rule
+        state, kept = self._whole(), self._rule
         if kept is None or kept.curves is not state.curves or kept.power != power:
             kept = self._rule = PowerRule(state.curves, power)
         return kept

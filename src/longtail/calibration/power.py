@@ -36,6 +36,14 @@ class Ranked(NamedTuple):
     is_open: NDArray[np.bool_]  # of each row: more candidates could change it
 
 
+class Valued(NamedTuple):
+    """The labels of each row with the greatest values of their scores, best first."""
+
+    label_ids: NDArray[np.int32]
+    values: NDArray[np.float32]
+    scores: NDArray[np.float32]
+
+
 def curves_of(surface: Surface, label_counts: NDArray[np.int64], n_training_rows: int) -> Curves:
     """Cut a surface at every number of training rows that occurs."""
     counts, curve_of_label = np.unique(label_counts, return_inverse=True)
@@ -76,6 +84,14 @@ class PowerRule:
             current_control(),
         )
         return Ranked(label_ids, values, places, is_open.astype(np.bool_))
+
+    @cached_property
+    def table(self) -> _core.ValueTable:
+        """The values of labels, for estimators that rank by them in one pass."""
+        return _core.ValueTable(*self.curves[:3], self.slopes)
+
+    def __reduce__(self) -> tuple[type[PowerRule], tuple[Curves, float]]:
+        return PowerRule, (self.curves, self.power)
 
     @cached_property
     def _bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

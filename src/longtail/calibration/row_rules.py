@@ -21,6 +21,8 @@ _N_BISECTIONS = 12
 _N_STEPS = 10
 _N_GROUPS = 20
 _TOP_K = 5
+# Rules for macro-F1 are learnt for so many labels per row.
+RULE_KS = (1, 3, 5, 10)
 # Rows that a label is taken to have in addition, behaving as labels of similar frequency do.
 _PRIOR_ROWS = 1.0
 
@@ -77,10 +79,23 @@ def _precision(p: NDArray[np.float32]) -> Floats:
     return np.stack([p[:, :k].sum(axis=1, dtype=np.float64) / k for k in (1, 3, 5)], axis=1)
 
 
-def macro_f1_rule(
+def rule_for(top_k: int) -> int:
+    """Return the place of the rule in `RULE_KS` that was learnt for the most similar number of labels per row."""
+    return int(np.argmin(np.abs(np.log(RULE_KS) - np.log(top_k))))
+
+
+def macro_f1_rules(
     proba: TopK, label_counts: NDArray[np.int64], n_training_rows: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Learn slopes and offsets that maximise expected macro-F1 at 5 by Frank and Wolfe's method.
+    """Learn slopes and offsets (n_rules, n_labels) that maximise expected macro-F1, for each of `RULE_KS`."""
+    found = [_macro_f1_rule(proba, label_counts, n_training_rows, top_k) for top_k in RULE_KS]
+    return np.stack([slopes for slopes, _ in found]), np.stack([offsets for _, offsets in found])
+
+
+def _macro_f1_rule(
+    proba: TopK, label_counts: NDArray[np.int64], n_training_rows: int, top_k: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Learn slopes and offsets that maximise expected macro-F1 at `top_k` by Frank and Wolfe's method.
 
     Schultheis, Kotłowski, Wydmuch, Babbar, Borman, Dembczyński: Consistent algorithms for multi-label classification
     with macro-at-k metrics, ICLR 2024. With rates of hits, given and positives per row, F1 = 2·hits / (given +
@@ -94,7 +109,7 @@ def macro_f1_rule(
     hits, given = np.zeros(n_labels), np.zeros(n_labels)
     slopes, offsets = _scaled(2 / positives, np.zeros(n_labels))
     for step in range(_N_STEPS):
-        ranked = rank_affine(proba, slopes, offsets, _TOP_K)
+        ranked = rank_affine(proba, slopes, offsets, top_k)
         is_given = ranked.label_ids >= 0
         label_ids = ranked.label_ids[is_given]
         p = (ranked.scores[is_given].astype(np.float64) - offsets[label_ids]) / slopes[label_ids]

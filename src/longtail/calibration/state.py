@@ -15,6 +15,7 @@ from longtail._cancel import current_control
 from longtail._part import PartState
 from longtail._rules import Int, Real
 from longtail.calibration.power import Curves, curves_of
+from longtail.calibration.row_rules import RULE_KS
 from longtail.calibration.surface import Surface
 from longtail.propensity import from_counts
 
@@ -29,8 +30,9 @@ class CalibrationState(PartState):
     label_counts: Annotated[NDArray[np.int64], ArraySpec(np.int64, ndim=1, min=0)]
     map_of_label: Annotated[NDArray[np.int32], ArraySpec(np.int32, ndim=1, min=0)]
     thresholds: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True)]
-    row_slopes: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True, min=0)]
-    row_offsets: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True)]
+    # One rule for each of RULE_KS; models that were saved earlier have one without that axis, for five labels.
+    row_slopes: Annotated[NDArray[np.float32], ArraySpec(np.float32, finite=True, min=0)]
+    row_offsets: Annotated[NDArray[np.float32], ArraySpec(np.float32, finite=True)]
     ece: Annotated[float, Real(0, 1)]
     n_rows: Annotated[int, Int(1)]
     n_training_rows: Annotated[int, Int(1)]
@@ -58,9 +60,15 @@ class CalibrationState(PartState):
         if n_thresholds == 0 or (n_labels and int(self.map_of_label.max(initial=0)) >= n_thresholds):
             raise ValueError(f"Calibration: map_of_label_ must name one of {n_thresholds} thresholds")
         for name in ("map_of_label", "row_slopes", "row_offsets"):
-            found = len(getattr(self, name))
-            if found != n_labels:
-                raise ValueError(f"Calibration: {name}_ has {found} labels, but label_counts_ has {n_labels}")
+            shape = getattr(self, name).shape
+            if shape[-1:] != (n_labels,):
+                n_found = shape[-1] if shape else 0
+                raise ValueError(f"Calibration: {name}_ has {n_found} labels, but label_counts_ has {n_labels}")
+        if self.row_slopes.shape[:-1] not in ((), (len(RULE_KS),)) or self.row_offsets.shape != self.row_slopes.shape:
+            raise ValueError(
+                f"Calibration: row_slopes_ and row_offsets_ must hold {len(RULE_KS)} rules, got shapes "
+                f"{self.row_slopes.shape} and {self.row_offsets.shape}"
+            )
         for name in ("score_knots", "count_knots"):
             knots = getattr(self, name)
             if len(knots) < 2 or (np.diff(knots) <= 0).any():

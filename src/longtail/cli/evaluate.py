@@ -81,7 +81,7 @@ def evaluate(
         table = metrics.label_table(top, Y, 5)
         write = table.to_json if label_file.suffix == ".json" else table.to_csv
         label_file.write_text(write(loaded.label_names_ or None), encoding="utf-8")
-    rare = metrics.evaluate_tail(top, Y, loaded.label_counts_, 5) if tail else None
+    rare = metrics.evaluate_tail(top, Y, loaded.label_counts_, 5, propensity=known) if tail else None
     if has_card and not any(ranking.values()):  # the card is about the model's own ranking
         _record(model, data, result)
     if as_json:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from longtail._topk import TopK, values_of
 from longtail.calibration import Calibration
-from longtail.decisions.ranking import Candidates, candidates_for, rank, rank_short
+from longtail.decisions.ranking import ByValue, Candidates, candidates_for, rank, rank_short
 from longtail.decisions.utilities import parse_utility
 
 Threshold = float | Literal["auto"] | None
@@ -48,6 +48,7 @@ def choose(
     calibration: Calibration | None,
     top_k: int,
     *,
+    by_value: ByValue | None = None,
     threshold: Threshold = None,
     utility: str | None = None,
     max_loss: float | None = None,
@@ -64,6 +65,8 @@ def choose(
     calibration : Calibration or None
         Of the model that ranks them.
     top_k : int
+    by_value : callable(values, n) -> Valued, optional
+        As for `rank_rows`.
     threshold : None, float or "auto", default None
         Only labels whose probability reaches it (whose score, without a calibration); "auto" takes the thresholds of
         the calibration.
@@ -86,9 +89,11 @@ def choose(
         return Proposals(*ranked, None)
     # The most probable labels that reach a threshold are those of the most probable ones that do.
     if threshold is None or (threshold != "auto" and parse_utility(utility) == parse_utility("precision")):
-        found = rank_short(candidates, calibration, utility, top_k, max_loss=max_loss, n_threads=n_threads)
+        found = rank_short(
+            candidates, calibration, utility, top_k, by_value=by_value, max_loss=max_loss, n_threads=n_threads
+        )
         if found is not None:
-            (label_ids, values), scores = found
+            label_ids, values, scores = found
             proba = calibration.proba(label_ids, scores, n_threads=n_threads)
             if threshold is not None:
                 label_ids = np.where(proba >= threshold, label_ids, np.int32(-1))

@@ -11,11 +11,13 @@ from longtail import _core
 from longtail._cancel import current_control
 from longtail._topk import TopK, values_of
 from longtail.calibration import Calibration
-from longtail.calibration.power import Ranked
+from longtail.calibration.power import Ranked, Valued
 from longtail.decisions.utilities import Utility, parse_utility
 
 # Called with row ids (None: all rows) and a number n, returns the n labels of each row with the best scores.
 Candidates = Callable[[NDArray[np.int64] | None, int], TopK]
+# Called with the values of labels and a number n, returns the n labels of each row with the greatest values.
+ByValue = Callable[[_core.ValueTable, int], Valued]
 
 # Labels per row that are ranked anew. Below the first hundred scores hardly any label is likely enough to come back.
 _N_CANDIDATES = 100
@@ -60,8 +62,8 @@ def rank(
         - ``"macro-f1"``, ``"coverage"``: expected macro-F1 at `top_k`, or expected share of labels that are given
           correctly at least once. The labels of all rows are chosen together, so a row's labels depend on the batch.
           With fewer than 100 rows, "macro-f1" is "macro-f1-by-row".
-        - ``"macro-f1-by-row"``: macro-F1 by weights learnt on held-out rows, for five labels per row; does not depend
-          on other rows.
+        - ``"macro-f1-by-row"``: macro-F1 by weights learnt on held-out rows for 1, 3, 5 or 10 labels per row,
+          whichever is nearest to `top_k`; does not depend on other rows.
         - ``"score"``: the order of the scores.
     top_k : int, default 5
     max_loss : float, optional
@@ -98,10 +100,11 @@ def rank(
     proba = TopK(np.ascontiguousarray(top.label_ids), calibration.proba(*top, n_threads=n_threads))
     is_small = wanted == parse_utility("macro-f1") and len(top.label_ids) < _LEAST_BATCH
     if wanted.kind == "row" or is_small:
+        row_slopes, row_offsets = calibration.row_rule(top_k)
 
         def by_mix(mix: float) -> TopK:
-            slopes = np.float32(mix) * calibration.row_slopes_ + np.float32(1 - mix)
-            return _affine(proba, slopes, np.float32(mix) * calibration.row_offsets_, top_k, n_threads)
+            slopes = np.float32(mix) * row_slopes + np.float32(1 - mix)
+            return _affine(proba, slopes, np.float32(mix) * row_offsets, top_k, n_threads)
 
         return by_mix(1.0) if max_loss is None else _within(max_loss, by_mix, 1.0, proba, top_k, n_threads)
     if wanted.kind == "batch":
@@ -120,24 +123,30 @@ def rank_rows(
     utility: str,
     top_k: int,
     *,
+    by_value: ByValue | None = None,
     max_loss: float | None = None,
     n_threads: int = 1,
 ) -> TopK:
     """Rank for a utility with as few candidates as are needed.
 
     Where every row is ranked by a weight times a probability, a few candidates per row are enough for almost all rows,
-    and a bound shows for which: `Calibration.rank_by_power`. Only the others get the usual number.
+    and a bound shows for which: `Calibration.rank_by_power`. Only the others get the usual number. Estimators that
+    score every label rank by value at once.
 
     Parameters
     ----------
     candidates : callable(row_ids or None, n) -> TopK
         Returns the n labels with the best scores of these rows (of all rows).
+    by_value : callable(values, n) -> Valued, optional
+        Returns the n labels of each row with the greatest values.
     calibration, utility, top_k, max_loss, n_threads
         As for `rank`.
     """
-    found = rank_short(candidates, calibration, utility, top_k, max_loss=max_loss, n_threads=n_threads)
+    found = rank_short(
+        candidates, calibration, utility, top_k, by_value=by_value, max_loss=max_loss, n_threads=n_threads
+    )
     if found is not None:
-        return found[0]
+        return TopK(found.label_ids, found.values)
     top = candidates(None, candidates_for(top_k, len(calibration.label_counts_)))
     return rank(top, calibration, utility, top_k, max_loss=max_loss, n_threads=n_threads)
 
@@ -148,15 +157,20 @@ def rank_short(
     utility: str,
     top_k: int,
     *,
+    by_value: ByValue | None = None,
     max_loss: float | None = None,
     n_threads: int = 1,
-) -> tuple[TopK, NDArray[np.float32]] | None:
+) -> Valued | None:
     """Do what `rank_rows` does where few candidates are enough, else return None; also return the scores of labels."""
     wanted = parse_utility(utility)
+    if wanted.kind not in ("power", "balanced") or max_loss is not None:
+        return None
     power = calibration.balanced_power_ if wanted.kind == "balanced" else wanted.power
+    if by_value is not None:
+        return by_value(calibration.value_table(power), top_k)
     n_all = candidates_for(top_k, len(calibration.label_counts_))
     n_first = min(n_all, round((_FIRST_PER_LABEL + _FIRST_PER_POWER * min(power, 1)) * top_k))
-    if wanted.kind not in ("power", "balanced") or max_loss is not None or n_first == n_all:
+    if n_first == n_all:
         return None
     top = candidates(None, n_first)
     found = calibration.rank_by_power(top, power, top_k, is_sorted=True, n_threads=n_threads)
@@ -167,7 +181,7 @@ def rank_short(
         again = calibration.rank_by_power(top, power, top_k, n_threads=n_threads)
         found.label_ids[row_ids], found.values[row_ids] = again.label_ids, again.values
         scores[row_ids] = _scores_at(again, top)
-    return TopK(found.label_ids, found.values), scores
+    return Valued(found.label_ids, found.values, scores)
 
 
 def _scores_at(found: Ranked, top: TopK) -> NDArray[np.float32]:

@@ -23,6 +23,7 @@ from longtail._ranges import Between, OneOf
 from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
+from longtail.calibration.power import Valued
 from longtail.dismec import label_prints, training, updating
 from longtail.dismec.estimate import probe
 from longtail.dismec.index import append_labels, drop_labels, label_major, merge_shards
@@ -140,6 +141,7 @@ class DiSMEC(XMCClassifier):
     _State: ClassVar = OneVsAll
     _threshold: ClassVar[float] = 0.0
     _can_add_labels: ClassVar[bool] = True
+    _ranks_by_value: ClassVar[bool] = True
     _can_correct_labels: ClassVar[bool] = True
     _absent: ClassVar[dict[str, Any]] = {"balance_beta": 0.9}
 
@@ -358,19 +360,14 @@ class DiSMEC(XMCClassifier):
     # ---- prediction -------------------------------------------------------------------------------------------
 
     def _top_k(self, fitted: Fitted[OneVsAll], X: Matrix, top_k: int) -> TopK:
-        n_threads = min(resolve_n_jobs(self.n_jobs), max(1, X.shape[0] // 64))
-        index, facts = fitted.state.index, fitted.facts
-        label_ids, scores = _core.predict_ova(
-            native_rows(X),
-            facts.n_labels,
-            *index.native(),
-            facts.label_counts,
-            label_masks(index, facts.n_labels, X.shape[0]),
-            top_k,
-            n_threads,
-            current_control(),
-        )
-        return TopK(label_ids, scores)
+        return TopK(*_core.predict_ova(*_native(fitted, X), top_k, self._n_threads(X), current_control()))
+
+    def _by_value(self, fitted: Fitted[OneVsAll], X: Matrix, values: _core.ValueTable, top_k: int) -> Valued:
+        n_threads = self._n_threads(X)
+        return Valued(*_core.predict_ova_by_value(*_native(fitted, X), values, top_k, n_threads, current_control()))
+
+    def _n_threads(self, X: Matrix) -> int:
+        return min(resolve_n_jobs(self.n_jobs), max(1, X.shape[0] // 64))
 
     def _contributions(self, fitted: Fitted[OneVsAll], x_row: Matrix, label_id: int) -> Contributions:
         """A feature adds its value times its weight, and the bias is the rest of the score: exact."""
@@ -484,6 +481,13 @@ class DiSMEC(XMCClassifier):
         params = {name: getattr(self, name) for name in names}
         arrays = training.matrix_arrays(X) | ({} if row_weights is None else {"row_weights": row_weights})
         return label_prints.label_prints(arrays, X.shape, label_columns(Y), params)
+
+
+def _native(fitted: Fitted[OneVsAll], X: Matrix) -> tuple[Any, ...]:
+    """Return the first arguments of the kernels that predict: rows, and the index."""
+    index, facts = fitted.state.index, fitted.facts
+    masks = label_masks(index, facts.n_labels, X.shape[0])
+    return native_rows(X), facts.n_labels, *index.native(), facts.label_counts, masks
 
 
 class _Earlier:

@@ -1,5 +1,6 @@
-"""The running state of an evaluation: counts, and which labels were seen."""
+"""The running state of an evaluation: counts over rows, and counts of each label."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,23 +11,23 @@ from longtail._threads import resolve_n_jobs
 from longtail.metrics import _inputs
 from longtail.metrics._counts import Counts
 from longtail.metrics._inputs import CsrParts, LabelMatrix, Propensities, Rankings
-
-_NEVER_RANKED = np.iinfo(np.int32).max
+from longtail.metrics.macro import LabelTable
 
 
 class Tally:
-    """Counts over the first `n_ranks` ranks of all rows added so far."""
+    """Counts over the ranks below each of `ks`, of all rows added so far."""
 
-    def __init__(self, n_ranks: int, propensity: ArrayLike | None = None, *, n_jobs: int | None = None) -> None:
-        self.n_ranks = n_ranks
+    def __init__(self, ks: Sequence[int], propensity: ArrayLike | None = None, *, n_jobs: int | None = None) -> None:
+        self._ks = np.unique(ks)
+        self.n_ranks = int(self._ks[-1])
         self._propensity = propensity
         self._label_weights: NDArray[np.float64] | None = None
         self.n_labels = -1
         self._n_threads = resolve_n_jobs(n_jobs)
         self._counts: Counts | None = None
-        self._occurs = np.zeros(0, dtype=np.uint8)
-        self._first_ranks = np.zeros(0, dtype=np.int32)
-        self._first_hit_ranks = np.zeros(0, dtype=np.int32)
+        self._n_rows = np.zeros(0, dtype=np.int64)
+        self._n_given = np.zeros((0, 0), dtype=np.int64)  # of ranks below the first of ks, from it to the second, …
+        self._n_hits = np.zeros((0, 0), dtype=np.int64)
 
     @property
     def counts(self) -> Counts:
@@ -69,25 +70,32 @@ class Tally:
                         control,
                     )
                 )
-                self._add_coverage(label_ids, block)
+                self._add_labels(label_ids, block)
         except _core.Cancelled:
             raise KeyboardInterrupt from None
 
     def coverage(self, k: int, *, correct_only: bool = False) -> float:
         """Percentage of the labels of Y that some row has among its k best."""
-        ranks = self._first_hit_ranks if correct_only else self._first_ranks
-        is_covered = (ranks < k) & (self._occurs == 1)
-        n_occurring = int(self._occurs.sum())
+        table = self.labels(k)
+        is_covered = table.occurs & ((table.n_hits if correct_only else table.n_given) > 0)
+        n_occurring = int(table.occurs.sum())
         return 100.0 * int(is_covered.sum()) / n_occurring if n_occurring else 0.0
+
+    def labels(self, k: int) -> LabelTable:
+        """Return the counts of each label over the k best labels of each row; k is one of `ks`."""
+        upto = int(np.searchsorted(self._ks, k)) + 1
+        given, hits = self._n_given[:upto].sum(axis=0), self._n_hits[:upto].sum(axis=0)
+        n_rows = 0 if self._counts is None else self._counts.total_rows
+        return LabelTable(self._n_rows, given, hits, n_rows, k)
 
     def _check_n_labels(self, n_labels: int) -> None:
         if self.n_labels == -1:
             if n_labels == 0:
                 raise ValueError("Y has no labels: it must have at least one column")
             self.n_labels = n_labels
-            self._occurs = np.zeros(n_labels, dtype=np.uint8)
-            self._first_ranks = np.full(n_labels, _NEVER_RANKED, dtype=np.int32)
-            self._first_hit_ranks = np.full(n_labels, _NEVER_RANKED, dtype=np.int32)
+            self._n_rows = np.zeros(n_labels, dtype=np.int64)
+            self._n_given = np.zeros((len(self._ks), n_labels), dtype=np.int64)
+            self._n_hits = np.zeros((len(self._ks), n_labels), dtype=np.int64)
         elif n_labels != self.n_labels:
             raise ValueError(f"Y has {n_labels} labels, but earlier batches had {self.n_labels}")
 
@@ -104,13 +112,14 @@ class Tally:
         before = [] if self._counts is None else [self._counts]
         self._counts = Counts.sum([*before, Counts(**table)])
 
-    def _add_coverage(self, label_ids: NDArray[np.int32], labels: CsrParts) -> None:
-        _core.add_coverage(
+    def _add_labels(self, label_ids: NDArray[np.int32], labels: CsrParts) -> None:
+        _core.add_label_counts(
             label_ids,
             labels.n_cols,
             labels.indptr,
             labels.indices,
-            self._occurs,
-            self._first_ranks,
-            self._first_hit_ranks,
+            np.searchsorted(self._ks, np.arange(label_ids.shape[1]), side="right").astype(np.int32),
+            self._n_rows,
+            self._n_given.reshape(-1),
+            self._n_hits.reshape(-1),
         )

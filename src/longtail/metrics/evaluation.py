@@ -14,6 +14,15 @@ from longtail.metrics._tally import Tally
 
 _GAINS = {"P": "P", "nDCG": "nDCG", "recall": "recall", "F1": "F", "MRR": "MRR", "ADG": "ADG"}
 
+# Means over the labels that occur, by the name that LabelTable has for them.
+MACRO = {
+    "macro-precision": "precision",
+    "macro-recall": "recall",
+    "macro-F1": "f1",
+    "balanced-accuracy": "balanced_accuracy",
+    "correct-coverage": "coverage",
+}
+
 # What papers and users quote.
 QUOTED = ("P", "nDCG", "recall", "PSP", "PSnDCG")
 
@@ -103,7 +112,7 @@ class Evaluator:
         if _inputs.is_sparse(propensity):
             raise TypeError("Evaluator: a matrix of propensities belongs to rows, give its rows to update()")
         self.ks = _inputs.check_ks(ks)
-        self._tally = Tally(max(self.ks), propensity, n_jobs=n_jobs)
+        self._tally = Tally(self.ks, propensity, n_jobs=n_jobs)
 
     def update(
         self,
@@ -137,6 +146,9 @@ class Evaluator:
         table = {shown: {k: plain(counts, name, k) for k in self.ks} for shown, name in _GAINS.items()}
         table["Hamming"] = {k: hamming(counts, k, tally.n_labels) for k in self.ks}
         table["coverage"] = {k: tally.coverage(k) for k in self.ks}
+        labels = {k: tally.labels(k) for k in self.ks}
+        for shown, name in MACRO.items():
+            table[shown] = {k: labels[k].mean(name) for k in self.ks}
         if counts.is_scored:
             for shown, name in _GAINS.items():
                 table[f"PS{shown}"] = {k: scored(counts, name, k) for k in self.ks}
@@ -184,15 +196,20 @@ def evaluate(
     >>> top = np.array([[2, 0, 1], [1, 2, -1]])
     >>> Y = np.array([[1, 0, 1, 0], [0, 0, 1, 1]])
     >>> print(evaluate(top, Y, ks=(1, 3)))
-                   @1       @3
-    P           50.00    50.00
-    nDCG        50.00    69.34
-    recall      25.00    75.00
-    F1          33.33    60.00
-    MRR         25.00    50.00
-    ADG         25.00    56.55
-    Hamming     50.00    37.50
-    coverage    33.33    66.67
+                            @1       @3
+    P                    50.00    50.00
+    nDCG                 50.00    69.34
+    recall               25.00    75.00
+    F1                   33.33    60.00
+    MRR                  25.00    50.00
+    ADG                  25.00    56.55
+    Hamming              50.00    37.50
+    coverage             33.33    66.67
+    macro-precision      33.33    66.67
+    macro-recall         16.67    66.67
+    macro-F1             22.22    66.67
+    balanced-accuracy    58.33    83.33
+    correct-coverage     33.33    66.67
     in %, over 2 rows and 4 labels
     """
     evaluator = Evaluator(ks=ks, n_jobs=n_jobs)

@@ -64,12 +64,20 @@ class LabelTable:
         return np.asarray((self.recall + specificity) / 2)
 
     @property
+    def coverage(self) -> Floats:
+        """1 for labels that were given correctly at least once, 0 for the others."""
+        return (self.n_hits > 0).astype(np.float64)
+
+    @property
     def occurs(self) -> NDArray[np.bool_]:
         """Whether any row has the label; means are over these."""
         return self.n_rows > 0
 
     def mean(self, name: str, among: NDArray[np.bool_] | None = None) -> float:
-        """Return the mean of "precision", "recall", "f1" or "balanced_accuracy" over labels that occur, in percent."""
+        """Return the mean of a measure over labels that occur, in percent.
+
+        Measures are "precision", "recall", "f1", "balanced_accuracy" and "coverage".
+        """
         chosen = self.occurs if among is None else self.occurs & among
         values: Floats = getattr(self, name)[chosen]
         return 100 * float(values.mean()) if len(values) else 0.0

@@ -174,7 +174,7 @@ def coverage_at_k(top: Rankings, Y: LabelMatrix, k: int = 5, *, correct_only: bo
 
 def _count(top: Rankings, Y: LabelMatrix, k: int | None) -> tuple[Tally, int]:
     n_ranks = _inputs.n_ranks_of(top) if k is None else _inputs.check_k("k", k)
-    tally = Tally(n_ranks)
+    tally = Tally((n_ranks,))
     tally.add(top, Y)
     return tally, n_ranks
 

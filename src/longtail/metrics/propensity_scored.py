@@ -196,7 +196,7 @@ def _count(
     n_relevant: ArrayLike | None = None,
 ) -> tuple[Tally, int]:
     n_ranks = _inputs.n_ranks_of(top) if k is None else _inputs.check_k("k", k)
-    tally = Tally(n_ranks)
+    tally = Tally((n_ranks,))
     tally.add(top, Y, propensity, n_relevant)
     return tally, n_ranks
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from longtail._words import counted
 from longtail.metrics import _inputs
 from longtail.metrics._inputs import LabelMatrix, Rankings
-from longtail.metrics.macro import Interval, LabelTable, ranked_entries
+from longtail.metrics.macro import Entries, Interval, LabelTable, ranked_entries
 
 MEASURES = ("precision", "recall", "f1", "balanced_accuracy", "coverage")
 _TITLES = ("precision", "recall", "F1", "balanced", "coverage")
@@ -54,12 +54,14 @@ class TailEvaluation:
     ----------
     everything : LabelGroup, all labels that occur
     groups : list of LabelGroup, from rare to frequent
+    rankings : dict, "P@1", …, "P@k" and, with propensities, "PSP@1", …, "PSP@k", each an `Interval`
     k, n_rows : int
     level : float, confidence level of the intervals
     """
 
     everything: LabelGroup
     groups: list[LabelGroup]
+    rankings: dict[str, Interval]
     k: int
     n_rows: int
     level: float
@@ -69,17 +71,18 @@ class TailEvaluation:
         for name, group in [(group.title, group) for group in self.groups] + [("all", self.everything)]:
             cells = "".join(f"{_cell(group.measures[measure]):>17}" for measure in MEASURES)
             lines.append(f"{name:<14}{group.n_labels:>8}{cells}")
+        lines.append(", ".join(f"{name} {_cell(found)}" for name, found in self.rankings.items()))
         note = f"means over labels in %, {counted(self.n_rows, 'row')}; ± half of the {100 * self.level:g} % interval"
         return "\n".join([*lines, note])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values: ``{"k", "n_rows", "level", "groups": [{"least", "most", "n_labels", "f1": {…}, …}]}``."""
+        """Return JSON values: ``{"k", "n_rows", "level", "P@1": {…}, …, "groups": [{"least", "f1": {…}, …}]}``."""
         groups = [
-            {"least": group.least, "most": group.most, "n_labels": group.n_labels}
-            | {name: {key: round(x, 4) for key, x in found._asdict().items()} for name, found in group.measures.items()}
+            {"least": group.least, "most": group.most, "n_labels": group.n_labels} | _rounded(group.measures)
             for group in (self.everything, *self.groups)
         ]
-        return {"k": self.k, "n_rows": self.n_rows, "level": self.level, "all": groups[0], "groups": groups[1:]}
+        about = {"k": self.k, "n_rows": self.n_rows, "level": self.level}
+        return about | _rounded(self.rankings) | {"all": groups[0], "groups": groups[1:]}
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return `to_dict` as JSON text."""
@@ -98,6 +101,7 @@ def evaluate_tail(
     label_counts: ArrayLike,
     k: int = 5,
     *,
+    propensity: ArrayLike | None = None,
     edges: Sequence[int] = (1, 6, 21, 101, 1001),
     level: float = 0.95,
     n_resamples: int = 200,
@@ -113,6 +117,8 @@ def evaluate_tail(
     label_counts : array (n_labels,)
         Training rows of each label.
     k : int, default 5
+    propensity : array (n_labels,), optional
+        Propensities in (0, 1], see `longtail.propensity`: with them PSP is measured, too.
     edges : rising ints, default (1, 6, 21, 101, 1001)
         The first count of each group: 1 to 5, 6 to 20, …; labels below the first are in no group.
     level : float, default 0.95
@@ -137,25 +143,68 @@ def evaluate_tail(
     entries = ranked_entries(top, Y, k)
     whole = entries.table()
     groups = _groups(np.asarray(label_counts), whole, edges)
-    values = _measured(whole, groups)
+    weights = None if propensity is None else _inputs.as_weights(propensity, _inputs.as_labels(Y))[0]
+    by_row = _by_row(entries, sorted({1, min(3, k), k}), weights)
+
+    def measured(drawn: NDArray[np.int64] | None) -> NDArray[np.float64]:
+        found = [_measured(entries.table(drawn) if drawn is not None else whole, groups).ravel()]
+        for gains, most in by_row.values():
+            counts = np.ones(entries.n_rows) if drawn is None else drawn
+            found.append(np.atleast_1d(100 * (counts @ gains) / max(float(counts @ most), 1e-300)))
+        return np.concatenate(found)
+
+    values = measured(None)
     random = np.random.default_rng(random_state)
     draws = [
-        _measured(entries.table(_drawn(random, entries.n_rows)), groups)
+        measured(_drawn(random, entries.n_rows))
         for _ in range(_inputs.check_k("n_resamples", n_resamples) if entries.n_rows else 0)
     ]
     spread = np.zeros_like(values) if not draws else np.stack(draws).std(axis=0)
     half = NormalDist().inv_cdf((1 + level) / 2) * spread
     low, high = np.maximum(values - half, 0), np.minimum(values + half, 100)
+    intervals = [Interval(*map(float, parts)) for parts in zip(values, low, high, strict=True)]
+    n_measures = len(MEASURES)
     found = [
         LabelGroup(
             group.least,
             group.most,
             int((group.members & whole.occurs).sum()),
-            {name: Interval(*(float(part[i, j]) for part in (values, low, high))) for j, name in enumerate(MEASURES)},
+            dict(zip(MEASURES, intervals[i * n_measures : (i + 1) * n_measures], strict=True)),
         )
         for i, group in enumerate(groups)
     ]
-    return TailEvaluation(found[0], found[1:], k, entries.n_rows, level)
+    rankings = dict(zip(by_row, intervals[len(groups) * n_measures :], strict=True))
+    return TailEvaluation(found[0], found[1:], rankings, k, entries.n_rows, level)
+
+
+def _by_row(
+    entries: Entries, ks: Sequence[int], weights: NDArray[np.float64] | None
+) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Return what the ranking of each row gains and the most it could, for each measure: the ratio of their sums."""
+    n_rows = entries.n_rows
+    ranks = _places_in_rows(entries.given_rows)
+    found = {}
+    for k in ks:
+        hits = entries.is_hit & (ranks < k)
+        found[f"P@{k}"] = np.bincount(entries.given_rows[hits], minlength=n_rows) / k, np.ones(n_rows)
+    if weights is not None:
+        given, true = weights[entries.given_labels], weights[entries.true_labels]
+        rarest = np.lexsort((-true, entries.true_rows))
+        rows, places = entries.true_rows[rarest], _places_in_rows(entries.true_rows[rarest])
+        for k in ks:
+            hits, best = entries.is_hit & (ranks < k), places < k
+            gains = np.bincount(entries.given_rows[hits], given[hits], n_rows)
+            found[f"PSP@{k}"] = gains, np.bincount(rows[best], true[rarest][best], n_rows)
+    return found
+
+
+def _places_in_rows(row_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many entries of the same row come before each; rows are rising."""
+    return np.arange(len(row_ids)) - np.searchsorted(row_ids, row_ids)
+
+
+def _rounded(measures: dict[str, Interval]) -> dict[str, dict[str, float]]:
+    return {name: {key: round(x, 4) for key, x in found._asdict().items()} for name, found in measures.items()}
 
 
 def _groups(counts: NDArray[Any], table: LabelTable, edges: Sequence[int]) -> list[_Group]:
@@ -176,9 +225,7 @@ def _groups(counts: NDArray[Any], table: LabelTable, edges: Sequence[int]) -> li
 
 def _measured(table: LabelTable, groups: list[_Group]) -> NDArray[np.float64]:
     """Return the mean of each measure (columns) over the labels of each group (rows) that occur; 0 without any."""
-    by_label = np.stack(
-        [table.precision, table.recall, table.f1, table.balanced_accuracy, (table.n_hits > 0).astype(np.float64)]
-    )
+    by_label = np.stack([getattr(table, name) for name in MEASURES])
     found = np.zeros((len(groups), len(MEASURES)))
     for i, group in enumerate(groups):
         inside = group.members & table.occurs

@@ -136,7 +136,7 @@ def examine(
         best=show.findings(best, examples="found"),
         worst=show.findings(worst, examples="missed"),
         reliability=examine_reliability(model, rows, Y, max_k),
-        tail=metrics.evaluate_tail(label_ids, Y, model.label_counts_, top_k),
+        tail=metrics.evaluate_tail(label_ids, Y, model.label_counts_, top_k, propensity=known),
         utilities=examine_utilities(model, rows, Y, top_k, known),
         timing=Timing(Y.shape[0], seconds, card["parameters"]["n_jobs"], load_seconds, size_bytes),
     )

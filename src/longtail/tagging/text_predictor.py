@@ -86,6 +86,7 @@ class TextPredictor(FittedTagger):
             lambda rows, n: rank_allowed(state, X if rows is None else X[rows], n, included, banned),
             calibration,
             depth,
+            by_value=state.estimator.value_ranker(X) if included is None and not banned else None,
             threshold=threshold,
             utility=utility,
             max_loss=max_loss,
