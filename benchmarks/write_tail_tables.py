@@ -1,0 +1,105 @@
+"""Write the tables of docs/results/tail.md from benchmarks/results/tail.jsonl.
+
+python benchmarks/write_tail_tables.py           write them between the marks of the page
+python benchmarks/write_tail_tables.py --check   exit with 1 if the page is out of date
+
+Means are over the seeds that were run; the last line of a set, system and seed counts.
+"""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parent / "results" / "tail.jsonl"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "results" / "tail.md"
+SETS = {"bibtex": "Bibtex", "delicious": "Delicious", "mediamill": "Mediamill", "eurlex": "EURLex-4K"}
+SYSTEMS = ("DiSMEC", "LabelTree", "FastXML", "Blend")
+UTILITIES = {
+    "score": '`"score"`',
+    "precision": '`"precision"`',
+    "balanced": '`"balanced"`',
+    "psp": '`"psp"`',
+    "macro-f1": '`"macro-f1"`',
+    "macro-f1, max_loss": '`"macro-f1"`, `max_loss=0.25`',
+}
+
+Cell = dict[str, Any]
+
+
+def tables() -> str:
+    """Return all tables, or a line that says that there are none."""
+    lines = [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()] if RESULTS.exists() else []
+    last = {(line["dataset"], line["system"], line["seed"]): line for line in lines if "system" in line}
+    cells: dict[tuple[str, str], list[Cell]] = {}
+    for (dataset, system, _), line in last.items():
+        cells.setdefault((dataset, system), []).append(line)
+    if not cells:
+        return "No results yet."
+    parts = [
+        f"## {title}\n\n{rankings({system: cells[name, system] for system in SYSTEMS if (name, system) in cells})}"
+        for name, title in SETS.items()
+        if any((name, system) in cells for system in SYSTEMS)
+    ]
+    parts.append("## Probabilities and cost\n\n" + costs(cells))
+    kernels = {line["kernel"]: line for line in lines if "kernel" in line}
+    if kernels:
+        found = ", ".join(f"{line['cpu_seconds']:.2f} CPU seconds for {name}" for name, line in kernels.items())
+        parts.append(f"The choice of five labels for 100,000 rows with 100 candidates each takes {found}.")
+    return "\n\n".join(parts)
+
+
+def rankings(by_system: dict[str, list[Cell]]) -> str:
+    """Return one row for each system and utility."""
+    rows = ["| system | utility | seeds | P@1 / 3 / 5 | PSP@1 / 3 / 5 | macro-F1@5 |", "|---|---|---|---|---|---|"]
+    for system, lines in by_system.items():
+        for name, shown in UTILITIES.items():
+
+            def mean(measure: str, name: str = name, lines: list[Cell] = lines) -> float:
+                return sum(line["utilities"][name][measure] for line in lines) / len(lines)
+
+            three = [" / ".join(f"{mean(f'{kind}@{k}'):.1f}" for k in (1, 3, 5)) for kind in ("P", "PSP")]
+            rows.append(f"| {system} | {shown} | {len(lines)} | {three[0]} | {three[1]} | {mean('macro-F1@5'):.1f} |")
+    return "\n".join(rows)
+
+
+def costs(cells: dict[tuple[str, str], list[Cell]]) -> str:
+    """Return calibration errors and costs, one row for each set and system."""
+    rows = [
+        '| set | system | ECE, % | calibration / fit | `"balanced"` / `"score"` | `"psp"` / `"score"` |',
+        "|---|---|---|---|---|---|",
+    ]
+    for name, title in SETS.items():
+        for system in SYSTEMS:
+            lines = cells.get((name, system), [])
+            if not lines:
+                continue
+            error = sum(line["ece_points"] for line in lines) / len(lines)
+            fits = [
+                line["fit_and_calibrate_cpu_seconds"] / line["fit_cpu_seconds"] - 1
+                for line in lines
+                if "fit_cpu_seconds" in line
+            ]
+            fit = f"{sum(fits) / len(fits):.2f}" if fits else "included"
+            times = [line["predict_us_per_row"] for line in lines]
+            ratios = [sum(each[u] / each["score"] for each in times) / len(times) for u in ("balanced", "psp")]
+            rows.append(f"| {title} | {system} | {error:.2f} | {fit} | {ratios[0]:.2f} | {ratios[1]:.2f} |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args().check
+    old = PAGE.read_text(encoding="utf-8")
+    pattern = re.compile(r"(<!-- tail -->\n).*?(<!-- end -->)", re.DOTALL)
+    new = pattern.sub(lambda match: f"{match[1]}\n{tables()}\n\n{match[2]}", old)
+    if check and new != old:
+        sys.exit(f"{PAGE} is out of date; run python benchmarks/write_tail_tables.py")
+    PAGE.write_text(new, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
