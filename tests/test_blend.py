@@ -15,6 +15,7 @@ from longtail.blend import best_quality
 from longtail.blend.weights import Candidates, blended, fit_logistic, gather
 from longtail.metrics import precision_at_k
 from longtail.saving import make_estimator
+from longtail.tuning import Autotuning, Trial, autotune_blend
 
 
 def some_rows(n_rows: int, seed: int) -> tuple[Any, Any]:
@@ -155,6 +156,62 @@ def test_blends_are_made_by_name_and_from_tuned_estimators() -> None:
     assert best_quality().third is not None
     with pytest.raises(ValueError, match="members must be two to four estimators, got 1"):
         best_quality([lt.DiSMEC()])
+
+
+def test_fitted_estimators_are_blended_as_they_are(tmp_path: Path) -> None:
+    (X, Y), (X_new, Y_new), (X_test, Y_test) = (
+        some_rows(n_rows, seed) for n_rows, seed in ((1000, 0), (600, 1), (600, 2))
+    )
+    parts = [lt.DiSMEC(n_jobs=1, unit_rows=True).fit(X, Y), lt.FastXML(n_trees=20, n_jobs=1).fit(X, Y)]
+    before = [part.predict_top_k(X_test) for part in parts]
+    blend = lt.Blend(first=parts[0], second=parts[1], n_jobs=1).combine(X_new, Y_new)
+    scores = [precision_at_k(top, Y_test, 5) for top in before]
+    assert precision_at_k(blend.predict_top_k(X_test, utility="precision"), Y_test, 5) > max(scores)
+    assert [part.calibration_ for part in parts] == [None, None]
+    np.testing.assert_array_equal(blend.first_.predict_top_k(X_test, utility="score").scores, before[0].scores)
+    lt.save(blend, tmp_path / "model")
+    np.testing.assert_array_equal(lt.load(tmp_path / "model").predict_top_k(X_test), blend.predict_top_k(X_test))
+    with pytest.raises(ValueError, match="first and second must be fitted estimators for combine"):
+        lt.Blend(first=parts[0]).combine(X_new, Y_new)
+    other = lt.DiSMEC(n_jobs=1).fit(X, Y[:, :5])
+    with pytest.raises(ValueError, match="DiSMEC was fitted with 24 features and 5 labels, but FastXML with 24 and 16"):
+        lt.Blend(first=parts[1], second=other).combine(X_new, Y_new)
+
+
+def test_parts_of_a_blend_take_parameters_by_name() -> None:
+    made = make_estimator("blend", {"first": "DiSMEC", "first__cost": 3.0, "n_jobs": 1})
+    assert made.first.cost == 3.0
+    with pytest.raises(ValueError, match="Blend: second__n_trees needs an estimator as second; name it"):
+        make_estimator("blend", {"second__n_trees": 3})
+    with pytest.raises(ValueError, match="FastXML has no parameter 'cost'"):
+        make_estimator("blend", {"second": "FastXML", "second__cost": 3})
+    with pytest.raises(ValueError, match="cost must be"):
+        make_estimator("blend", {"first": "DiSMEC", "first__cost": -1.0})
+
+
+def test_a_search_for_the_best_quality_ends_in_a_blend(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = lt.datasets.make_synthetic(n_rows=200, n_features=30, n_labels=6, labels_per_row=2)
+    asked = []
+
+    def searched(model: Any, X: Any, y: Any, *, minutes: float, ranges: Any, measure: str, **_: Any) -> Autotuning:
+        asked.append((type(model).__name__, minutes, measure))
+        if type(model) is lt.GBDTSparse:
+            raise ValueError("autotune: the model must train with the parameters as given; give more minutes")
+        best = {"cost": 3.0} if type(model) is lt.DiSMEC else {}
+        trials = [Trial(best, 50.0, 8.0, n_rows=100), Trial({}, 40.0, 1.0, n_rows=20)]
+        return Autotuning(best, 50.0, 40.0, True, measure, type(model)(**model.get_params()).set_params(**best), trials)
+
+    monkeypatch.setattr("longtail.tuning.blend.autotune", searched)
+    found = autotune_blend(data.X, data.Y, minutes=30, measure="macro-F1@5", n_jobs=1, random_state=7)
+    assert asked == [(name, 10.0, "macro-F1@5") for name in ("DiSMEC", "FastXML", "GBDTSparse")]
+    assert list(found.left_out) == ["GBDTSparse"]
+    assert found.fit_seconds == pytest.approx(1.8 * (16 + 16))
+    again = make_estimator("blend", found.params | {"n_jobs": 1, "random_state": 7})
+    assert again.first.cost == found.model.first.cost == 3.0
+    assert found.params == {"first": "DiSMEC", "first__cost": 3.0, "first__unit_rows": True, "second": "FastXML"}
+    monkeypatch.setattr("longtail.tuning.blend.usual_members", lambda: [lt.DiSMEC(), lt.GBDTSparse()])
+    with pytest.raises(ValueError, match="two estimators must be trained in 1 minutes, but GBDTSparse"):
+        autotune_blend(data.X, data.Y, minutes=1)
 
 
 def test_a_blend_reports_its_progress_and_can_be_stopped() -> None:

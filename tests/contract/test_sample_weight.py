@@ -74,7 +74,20 @@ def test_a_tree_with_weights_solves_the_weighted_problem(data: Any) -> None:
     assert np.abs(plain.decision_function(X) - found).max() > 0.02
 
 
-@pytest.mark.parametrize("name", ["DiSMEC", "LabelTree"])
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_a_weight_of_leml_is_a_repeated_row(data: Any, kind: str) -> None:
+    X, Y, weights = data
+    X = X.toarray() if kind == "dense" else X
+    rows = np.repeat(np.arange(200), weights)
+    model = lt.LEML(n_components=4, l2=1.0).fit(X, Y, sample_weight=weights)
+    repeated = lt.LEML(n_components=4, l2=1.0).fit(X[rows], Y[rows])
+    np.testing.assert_allclose(model.decision_function(X), repeated.decision_function(X), atol=1e-3)
+    np.testing.assert_allclose(model.objectives_, repeated.objectives_, rtol=1e-4)
+    plain = lt.LEML(n_components=4, l2=1.0).fit(X, Y)
+    assert np.abs(model.decision_function(X) - plain.decision_function(X)).max() > 0.02
+
+
+@pytest.mark.parametrize("name", ["DiSMEC", "LabelTree", "LEML"])
 def test_rows_without_weight_are_not_there(name: str, data: Any) -> None:
     X, Y, _ = data
     weights = np.repeat([1.0, 0.0], 100)

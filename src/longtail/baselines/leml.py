@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,12 +17,13 @@ from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix
+from longtail._progress import Progress
 from longtail._ranges import Between
 from longtail._rules import Int, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.baselines.linear_embedding import check_seen_labels
-from longtail.execution import Run, StepPlan
+from longtail.execution import Executor, Run, StepPlan
 from longtail.gbdt.projection import LemlSteps, project
 
 
@@ -86,12 +88,40 @@ class LEML(XMCClassifier):
 
     _State: ClassVar = LowRank
 
-    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> LowRank:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        calibrate: bool = False,
+        executor: str | Executor | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: Progress = None,
+    ) -> Self:
+        """Learn from rows and their labels; see the base class. `sample_weight` says how often each row counts."""
+        return self._fit_whole(
+            X,
+            y,
+            sample_weight=sample_weight,
+            calibrate=calibrate,
+            executor=executor,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+
+    def _fit(
+        self, X: Matrix, Y: sp.csr_array, run: Run, *, row_weights: NDArray[np.float32] | None = None, **_options: Any
+    ) -> LowRank:
+        if row_weights is not None:  # the loss is one of squares
+            X, Y = _scaled_rows(X, np.sqrt(row_weights)), _scaled_rows(Y, np.sqrt(row_weights))
         if sp.issparse(X):
             arrays = {"X": X.data, "X.indices": X.indices, "X.indptr": X.indptr}
         else:
             arrays = {"X": X}
         arrays |= {"Y.indices": Y.indices, "Y.indptr": Y.indptr}
+        if row_weights is not None:
+            arrays["row_weights"] = row_weights
         params = {name: value for name, value in self.get_params(deep=False).items() if name != "n_jobs"}
         plan = StepPlan(
             owner="LEML",
@@ -132,3 +162,10 @@ class LEML(XMCClassifier):
         factors = state.label_factors[:, place].sum(axis=1, dtype=np.float64)
         values = row.data * (state.feature_factors[row.indices] @ factors)
         return Contributions(row.indices, values, 0.0, float(values.sum()), exact=True)
+
+
+def _scaled_rows(X: Matrix, scales: NDArray[np.float32]) -> Matrix:
+    if not sp.issparse(X):
+        return np.ascontiguousarray(X * scales[:, None])
+    values = X.data.astype(np.float32) * np.repeat(scales, np.diff(X.indptr))
+    return sp.csr_array((values, X.indices, X.indptr), shape=X.shape)

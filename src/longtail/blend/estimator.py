@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
@@ -116,7 +117,7 @@ class Blend(XMCClassifier):
     Parameters
     ----------
     first, second : estimators, default DiSMEC(unit_rows=True) and FastXML()
-        Trained as they are; each prepares rows in its own way.
+        Trained as they are; each prepares rows in its own way. `combine` takes fitted ones.
     third, fourth : estimators, optional
     held_out : float, default 0.2
         The share of the rows that weights are learnt on.
@@ -168,6 +169,51 @@ class Blend(XMCClassifier):
             progress=progress,
             fits=_Fits(executor, checkpoint),
         )
+
+    def combine(self, X: Any, y: Any) -> Self:
+        """Blend estimators that are fitted already: learn only what their scores mean and how much each counts.
+
+        This costs one prediction with each. The estimators stay as they are; the blend holds copies, each with a new
+        calibration.
+
+        Parameters
+        ----------
+        X, y
+            Rows that none of the estimators was trained on, and their labels; a thousand or more are good.
+
+        Examples
+        --------
+        >>> import numpy as np, longtail as lt
+        >>> X = np.repeat(np.eye(4, dtype=np.float32), 25, axis=0)
+        >>> parts = lt.DiSMEC(n_jobs=1).fit(X, X), lt.FastXML(n_trees=5, n_jobs=1).fit(X, X)
+        >>> blend = lt.Blend(first=parts[0], second=parts[1]).combine(X[::2], X[::2])
+        >>> blend.predict_top_k(X[::25], top_k=1).label_ids.ravel()
+        array([0, 1, 2, 3], dtype=int32)
+        """
+        given = {name: model for name in _NAMES if (model := getattr(self, name)) is not None}
+        if not {"first", "second"} <= set(given):
+            raise ValueError("Blend: first and second must be fitted estimators for combine, got None")
+        members = {name: copy.copy(model) for name, model in given.items()}
+        first = members["first"]
+        facts = replace(first._whole().facts, unit_rows=False)
+        for model in members.values():
+            found = model._whole().facts
+            if (found.n_labels, found.n_features_in) != (facts.n_labels, facts.n_features_in):
+                raise ValueError(
+                    f"Blend: {type(model).__name__} was fitted with {found.n_features_in} features and "
+                    f"{found.n_labels} labels, but {type(first).__name__} with {facts.n_features_in} and "
+                    f"{facts.n_labels}"
+                )
+        rows = self._prepared(facts, X)
+        Y = self._label_matrix(facts, y, rows.shape[0])
+        depth = candidates_for(1, facts.n_labels)
+        tops = [model.predict_top_k(rows, depth, utility="score") for model in members.values()]
+        held_out = HeldOut(tops, Y, facts.label_counts, facts.n_rows)
+        for model, calibration in zip(members.values(), held_out.calibrations(), strict=True):
+            model._calibrate_with(calibration)
+        coefficients, calibration = held_out.learn(depth)
+        self._fitted = Fitted(replace(facts, calibration=calibration), Members(coefficients, **members))
+        return self
 
     def _fit(  # type: ignore[override]
         self, X: Matrix, Y: sp.csr_array, run: Run, *, fits: _Fits, row_weights: NDArray[np.float32] | None = None

@@ -28,7 +28,7 @@ def best_quality(members: Iterable[XMCClassifier] = (), *, n_jobs: int | None = 
     >>> best_quality([lt.DiSMEC(cost=2.0), lt.LabelTree()])
     Blend(first=DiSMEC(cost=2.0), second=LabelTree())
     """
-    given = list(members) or _usual()
+    given = list(members) or usual_members()
     if not 2 <= len(given) <= len(_NAMES):
         raise ValueError(f"best_quality: members must be two to four estimators, got {len(given)}")
     return Blend(n_jobs=n_jobs, random_state=random_state).set_params(**dict(zip(_NAMES, given, strict=False)))
@@ -48,7 +48,8 @@ def seconds_of_blend(fit_seconds: Iterable[float], held_out: float = 0.2) -> flo
     return (2 - held_out) * sum(fit_seconds)
 
 
-def _usual() -> list[XMCClassifier]:
+def usual_members() -> list[XMCClassifier]:
+    """Return estimators of three kinds, not fitted."""
     from longtail.dismec import DiSMEC
     from longtail.fastxml import FastXML
     from longtail.gbdt import GBDTSparse

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, min_open=True),
     help="Search for this long, text parameters too; bad trials are stopped early. Not with --n-trials and --log.",
 )
+@click.option(
+    "--blend",
+    is_flag=True,
+    help="Best quality: tune DiSMEC, FastXML and GBDTSparse in --minutes, and print how to train a blend of them.",
+)
 @click.option("--n-trials", type=click.IntRange(1), default=None, help="The first one is as given; default: 30.")
 @click.option("--measure", default="P@5", show_default=True, help="Metric to maximise; PSP@5 favours the tail.")
 @click.option("--search", type=click.Choice(["tpe", "random"]), default="tpe", show_default=True)
@@ -53,6 +58,7 @@ def tune(
     params: tuple[str, ...],
     ranges: tuple[str, ...],
     minutes: float | None,
+    blend: bool,
     n_trials: int | None,
     measure: str,
     search: str,
@@ -68,7 +74,8 @@ def tune(
 
     Prints the best parameters and the command that trains with them. With --log, a stopped search goes on where it was.
     With --minutes, many settings are tried on a few rows and only the best of them on all; the winner is compared with
-    the defaults on rows of its own, and the defaults are kept if it is not better.
+    the defaults on rows of its own, and the defaults are kept if it is not better. With --blend, three estimators get a
+    third of the minutes each, and the command that is printed trains a blend of them.
 
     \b
     Example, "FastXML-T" of the FastXML paper (table 2):
@@ -79,10 +86,19 @@ def tune(
     from longtail.saving import make_estimator
 
     fixed = options.parse_params(params)
+    if blend:
+        if minutes is None:
+            raise click.UsageError("--blend needs --minutes")
+        given = {"-e": estimator, "-p": params, "-r": ranges, "--n-trials": n_trials, "--log": log}
+        for option, value in given.items():
+            if value:
+                raise click.UsageError(f"{option} does not go with --blend")
+        _tune_blend(data, reading, minutes, measure, n_jobs, random_state, as_json=as_json)
+        return
     model = make_estimator(estimator, {"n_jobs": n_jobs} | fixed)
     if minutes is not None:
-        for option, given in (("--n-trials", n_trials), ("--log", log), ("--timeout-seconds", timeout_seconds)):
-            if given is not None:
+        for option, other in (("--n-trials", n_trials), ("--log", log), ("--timeout-seconds", timeout_seconds)):
+            if other is not None:
                 raise click.UsageError(f"{option} does not go with --minutes")
         settings = {"measure": measure, "validation_share": validation_share, "random_state": random_state}
         budget = _Budget(data, minutes, parse_ranges(ranges) if ranges else None, settings)
@@ -171,6 +187,51 @@ def _tune_within(
         part, _, own = name.rpartition("__")
         shown = value if isinstance(value, str) else json.dumps(value)
         words += ["-t" if part == "vectorizer" else "-p", f"{own}={shown}"]
+    click.echo(shlex.join(words), err=True)
+
+
+def _tune_blend(
+    data: Path,
+    reading: dict[str, Any],
+    minutes: float,
+    measure: str,
+    n_jobs: int | None,
+    random_state: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Search for the estimators of a blend; print the command that trains it, and what that costs."""
+    import longtail
+    from longtail import datasets
+    from longtail.tuning import autotune_blend
+
+    is_text = options.is_text(data, reading)
+    inputs, labels = options.read_texts(data, reading) if is_text else datasets.read(data)
+    found = autotune_blend(
+        inputs,
+        labels,
+        minutes=minutes,
+        measure=measure,
+        tagger=longtail.Tagger() if is_text else None,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        progress="bar",
+    )
+    if as_json:
+        about = {"measure": measure, "best_score": found.best_score, "fit_seconds": round(found.fit_seconds, 1)}
+        click.echo(json.dumps({"params": found.params, "left_out": found.left_out} | about))
+        return
+    words = ["longtail", "train", str(data), "-o", "MODEL", "-e", "Blend"]
+    for name, value in found.params.items():
+        click.echo(f"{name} = {json.dumps(value)}")
+        words += ["-p", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    for name, reason in found.left_out.items():
+        click.echo(f"{name} is not in the blend: {reason}", err=True)
+    click.echo(
+        f"{measure} {found.best_score:.2f} on held-out rows by the best of {len(found.members)} estimators alone; "
+        f"training the blend of all takes about {found.fit_seconds:.0f} s",
+        err=True,
+    )
     click.echo(shlex.join(words), err=True)
 
 

@@ -91,7 +91,7 @@ class LemlWorker:
         if n_components > X.shape[1]:
             raise ValueError(f"at most n_features = {X.shape[1]} components are possible, got {n_components}")
         self._rows, self._labels = Both(X, n_threads, control), Both(Y, n_threads, control)
-        self._n_positives, self._l2 = float(Y.nnz), l2
+        self._squares, self._l2 = float(np.square(Y.data, dtype=np.float64).sum()), l2
         # Begin in the range of XᵀY: the directions of X that carry labels.
         drawn = np.random.default_rng(seed).standard_normal((Y.shape[1], n_components), dtype=np.float32)
         with one_blas_thread():
@@ -110,10 +110,10 @@ class LemlWorker:
             gram = _gram(Z)
             mixed = labels.transposed_times(Z)
             H = _solve_ridge(gram, mixed, l2)
-            before = _objective(self._n_positives, gram, mixed, H, W, l2)
+            before = _objective(self._squares, gram, mixed, H, W, l2)
             W = _solve_for_w(rows, labels, W, H, l2)
             Z = rows.times(W)
-            after = _objective(self._n_positives, _gram(Z), labels.transposed_times(Z), H, W, l2)
+            after = _objective(self._squares, _gram(Z), labels.transposed_times(Z), H, W, l2)
             self._W, H = _balanced(W, H)
         return Factors(self._W, H, np.array([before, after]))
 
@@ -238,7 +238,7 @@ def _balanced(W: Dense, H: Dense) -> tuple[Dense, Dense]:
     return W * scale, H / scale
 
 
-def _objective(n_positives: float, gram: NDArray[np.float64], mixed: Dense, H: Dense, W: Dense, l2: float) -> float:
+def _objective(squares: float, gram: NDArray[np.float64], mixed: Dense, H: Dense, W: Dense, l2: float) -> float:
     """Return ‖Y‖² - 2 ⟨YᵀZ, H⟩ + ⟨ZᵀZ, HᵀH⟩ + l2 (‖W‖² + ‖H‖²) without making Y dense."""
-    fit = n_positives - 2 * np.vdot(mixed.astype(np.float64), H) + np.vdot(gram, _gram(H))
+    fit = squares - 2 * np.vdot(mixed.astype(np.float64), H) + np.vdot(gram, _gram(H))
     return float(fit + l2 * (np.vdot(W.astype(np.float64), W) + np.vdot(H.astype(np.float64), H)))

@@ -75,7 +75,7 @@ def make_estimator(name: str | None = None, params: Mapping[str, Any] | None = N
     name : str, optional
         As in Python: ``"Popularity"``; None takes the best there is.
     params : mapping, optional
-        Its parameters.
+        Its parameters; ``first__cost`` is a parameter of the estimator that is its parameter `first`.
 
     Examples
     --------
@@ -84,8 +84,19 @@ def make_estimator(name: str | None = None, params: Mapping[str, Any] | None = N
     Popularity(n_jobs=1)
     """
     name = DEFAULT if name is None else _spelled(name)
-    made = check_names(name, params or {})
-    made.set_params(**{key: _part(made, key, value) for key, value in (params or {}).items()})
+    own = {key: value for key, value in (params or {}).items() if "__" not in key}
+    made = check_names(name, own)
+    made.set_params(**{key: _part(made, key, value) for key, value in own.items()})
+    for key, value in (params or {}).items():
+        part, _, inner = key.partition("__")
+        if not inner:
+            continue
+        member = made.get_params(deep=False).get(part)
+        if not hasattr(member, "get_params"):
+            raise ValueError(f"{name}: {key} needs an estimator as {part}; name it: {part}=DiSMEC")
+        check_names(type(member).__name__, {inner: value})
+        member.set_params(**{inner: value})
+        check_params(type(member).__name__, member.get_params(deep=False), member._rules)
     check_params(name, made.get_params(deep=False), made._rules)
     return made
 
