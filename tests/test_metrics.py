@@ -208,7 +208,7 @@ def test_evaluation_prints_as_a_table_and_as_json():
     assert json.loads(result.to_json()) == result.to_dict()
     assert result.to_dict()["n_rows"] == 3
     assert result.to_dict()["P@1"] == result["P@1"]
-    assert len(result) == 2 * 15
+    assert len(result) == 2 * 20
     with pytest.raises(KeyError, match="no metric 'P@2'"):
         result["P@2"]
 
