@@ -10,11 +10,11 @@ PIP := $(BIN)/pip --disable-pip-version-check -q
 # imported, so compiling them all would be wasted time.
 install_extras = $(1) -m pip --disable-pip-version-check -q install --no-compile \
     $$($(1) scripts/list_requirements.py $(2))
-# To build with ccache, set CMAKE_CXX_COMPILER_LAUNCHER=ccache in the environment. Without it, headers are precompiled,
-# which makes the first build a third quicker.
+# To build with ccache, set CMAKE_CXX_COMPILER_LAUNCHER=ccache in the environment. Without it, headers are precompiled
+# and bindings are compiled in two units, which makes the first build much quicker.
 
-.PHONY: help demo test build lint format tidy types layers stub stub-check cli-docs python-test cpp-test asan tsan \
-    clients-test bench benchmark-docs docs wheel clean
+.PHONY: help demo test checks build lint format tidy types layers stub stub-check cli-docs python-test cpp-test asan tsan \
+    doctest clients-test bench benchmark-docs docs wheel clean
 
 help:
 	@echo "make demo    build for this machine, train on the shipped sample, evaluate, tag three sentences"
@@ -56,7 +56,11 @@ build: $(VENV)/.built
 demo: $(if $(wildcard $(VENV)/.built),$(VENV)/.built,$(VENV)/.demo-built)
 	@$(BIN)/python examples/tag_debian_packages.py
 
-test: lint types layers stub-check cpp-test asan tsan python-test
+# Type checks and sanitized tests use one core each, so two of these run at a time.
+test:
+	@$(MAKE) --no-print-directory -j 2 --output-sync checks
+	@$(MAKE) --no-print-directory python-test
+checks: lint types layers stub-check cpp-test asan tsan
 
 lint: $(VENV)/.built
 	$(BIN)/ruff check .
@@ -70,8 +74,7 @@ format: $(VENV)/.ready
 
 # Not part of `make test`: it takes as long as all compilations together. TIDY="cpp/gbdt/bins.cpp" checks one file.
 TIDY ?= $(filter-out cpp/bindings/% cpp/tests/% cpp/fuzz/% cmake/%,$(filter %.cpp,$(FORMATTED)))
-tidy: $(VENV)/.ready
-	@scripts/install-doctest
+tidy: $(VENV)/.ready doctest
 	$(BIN)/cmake --preset tidy -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) >/dev/null
 	$(BIN)/clang-tidy -p build/tidy --quiet --warnings-as-errors='*' $(TIDY)
 
@@ -93,9 +96,9 @@ cli-docs: $(VENV)/.built
 	$(BIN)/python scripts/write_cli_docs.py docs/cli.md
 
 # Cluster tests start several processes that need memory and both cores, and `alone` marks tests that measure time or
-# memory: they run after the others.
+# memory: they run after the others. With worksteal, both cores are busy to the end.
 python-test: $(VENV)/.built
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not cluster and not alone"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not cluster and not alone"
 	$(BIN)/python -m pytest -m "cluster or alone"
 
 # Clients that pin versions of their own, such as Annif, are tested in environments of their own, which are made once.
@@ -105,21 +108,22 @@ $(CLIENTS)/%/.ready: clients/%.txt scripts/make-client-env | $(VENV)/.built
 	@scripts/make-client-env $(PYTHON) $(VENV) $(CLIENTS)/$* clients/$*.txt && touch $@ || \
 	    echo "clients-test: could not install clients/$*.txt; its tests are skipped"
 clients-test: $(VENV)/.built
-	@$(MAKE) --no-print-directory -j 2 $(CLIENTS)/annif/.ready $(CLIENTS)/others/.ready
+	@$(MAKE) --no-print-directory $(CLIENTS)/annif/.ready $(CLIENTS)/others/.ready
 	@if test -e $(CLIENTS)/annif/.ready; then LONGTAIL_ANNIF=$(abspath $(CLIENTS))/annif/bin/annif \
 	    $(BIN)/python -m pytest tests/clients/test_annif_backend.py tests/clients/test_annif_service.py; fi
 	@if test -e $(CLIENTS)/others/.ready; then $(CLIENTS)/others/bin/python -m pytest tests/clients --ignore-glob='*annif*'; fi
 
-# The tests link the same libraries as the Python modules, in every instruction set that this machine can run.
-cpp-test: $(VENV)/.built
+doctest:
 	@scripts/install-doctest
+
+# The tests link the same libraries as the Python modules, in every instruction set that this machine can run.
+cpp-test: $(VENV)/.built doctest
 	$(BIN)/cmake $(BUILD) -DLONGTAIL_TESTS=ON >/dev/null
 	$(BIN)/cmake --build $(BUILD) --target longtail_tests
 	$(BIN)/ctest --test-dir $(BUILD) --parallel 2 --output-on-failure
 
 # asan: address and undefined-behaviour sanitizers, AVX2 and AVX-512 code. tsan: thread sanitizer, the best set.
-asan tsan: $(VENV)/.ready
-	@scripts/install-doctest
+asan tsan: $(VENV)/.ready doctest
 	$(BIN)/cmake --preset $@ -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) >/dev/null
 	$(BIN)/cmake --build build/$@ --target longtail_tests
 	$(BIN)/ctest --test-dir build/$@ --parallel 2 --output-on-failure
