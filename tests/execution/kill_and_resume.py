@@ -3,7 +3,7 @@
     python -m tests.execution.kill_and_resume Popularity --n 100      # SIGKILL at random moments, until 100 kills
     python -m tests.execution.kill_and_resume Popularity --every-step # before every single file operation of the fit
 
-Estimators are those of the contract suite. Prints one JSON line.
+Estimators are those of the contract suite. Prints one JSON line for each.
 """
 
 from __future__ import annotations
@@ -146,18 +146,19 @@ class Killer:
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("estimator", choices=list(ESTIMATORS))
+    parser.add_argument("estimators", nargs="+", choices=list(ESTIMATORS), metavar="ESTIMATOR")
     parser.add_argument("--n", type=int, default=100, help="kills (default 100)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every-step", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="kill-and-resume-") as folder:
-        killer = Killer(options.estimator, Path(folder))
-        if options.every_step:
-            counts = killer.at_every_step()
-        else:
-            counts = killer.at_random(options.n, random.Random(options.seed))
-    print(json.dumps({**vars(options), "seconds_one_fit": round(killer.seconds, 3), **counts}))
+    for estimator in options.estimators:
+        with tempfile.TemporaryDirectory(prefix="kill-and-resume-") as folder:
+            killer = Killer(estimator, Path(folder))
+            if options.every_step:
+                counts = killer.at_every_step()
+            else:
+                counts = killer.at_random(options.n, random.Random(options.seed))
+        print(json.dumps({"estimator": estimator, "seconds_one_fit": round(killer.seconds, 3), **counts}), flush=True)
 
 
 if __name__ == "__main__":
