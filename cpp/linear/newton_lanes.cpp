@@ -29,7 +29,6 @@ NewtonTrainer<Rows, LossFunction>::NewtonTrainer(const Rows& rows, const OvaLabe
                                                  Control& control)
     : rows_(rows),
       labels_(labels),
-      start_(start),
       config_(config),
       sink_(sink),
       control_(control),
@@ -100,24 +99,7 @@ bool NewtonTrainer<Rows, LossFunction>::begin(Lane& lane, int at, std::int64_t l
     }
     lane.label = label;
     lane.is_fresh = true;
-    const float scale = static_cast<float>(lane.start.positives_scale);
-    if (scale != 0.0F) {
-        double total = 0.0;
-        for (const std::int32_t row : positives) {
-            rows_.add_to(row, scale * static_cast<float>(labels_.row_weight(row)), column_.data());
-            total += labels_.row_weight(row);
-        }
-        column_.back() = scale * config_.bias * static_cast<float>(total);
-    }
-    const float shared_scale = static_cast<float>(lane.start.shared_scale);
-    if (shared_scale != 0.0F) add_scaled(column_.data(), starter_.shared().data(), shared_scale, width_);
-    if (start_.kind == StartKind::own) {
-        const auto ids = start_.own_weights.row_indices(label);
-        const auto values = start_.own_weights.row_values(label);
-        for (std::size_t i = 0; i < ids.size(); ++i) column_[ids[i]] += values[i];
-        if (config_.bias != 0.0F) column_.back() += start_.own_biases[label] / config_.bias;
-    }
-    column_.back() += static_cast<float>(lane.start.bias_weight);
+    starter_.set_weights(label, lane.start, column_.data());
     for (std::int64_t f = 0; f < width_; ++f) weights_[f][at] = column_[f];
     if (config_.keep_history)
         for (std::int64_t f = 0; f < width_; ++f) first_weights_[f][at] = column_[f];

@@ -77,7 +77,6 @@ private:
 
     const Rows& rows_;
     const OvaLabels& labels_;
-    const OvaStart& start_;
     const OvaConfig& config_;
     LabelSink& sink_;
     Control& control_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/aligned.hpp"
+#include "linear/lanes.hpp"
 #include "linear/problem.hpp"
 
 namespace longtail::linear {
@@ -86,6 +87,29 @@ public:
             out.shared_scale = mix.v;
         }
         return out;
+    }
+
+    // Add w₀ to n_features + 1 zeros, the bias weight last.
+    void set_weights(std::int64_t label, const LabelStart& start, float* weights) const {
+        const std::int64_t n_features = rows_.n_features();
+        const float scale = static_cast<float>(start.positives_scale);
+        if (scale != 0.0F) {
+            double total = 0.0;
+            for (const std::int32_t row : labels_.positives.row_labels(label)) {
+                rows_.add_to(row, scale * static_cast<float>(labels_.row_weight(row)), weights);
+                total += labels_.row_weight(row);
+            }
+            weights[n_features] = scale * config_.bias * static_cast<float>(total);
+        }
+        const float shared_scale = static_cast<float>(start.shared_scale);
+        if (shared_scale != 0.0F) add_scaled(weights, shared().data(), shared_scale, n_features + 1);
+        if (start_.kind == StartKind::own) {
+            const auto ids = start_.own_weights.row_indices(label);
+            const auto values = start_.own_weights.row_values(label);
+            for (std::size_t i = 0; i < ids.size(); ++i) weights[ids[i]] += values[i];
+            if (config_.bias != 0.0F) weights[n_features] += start_.own_biases[label] / config_.bias;
+        }
+        weights[n_features] += static_cast<float>(start.bias_weight);
     }
 
     // The vector that LabelStart::shared_scale multiplies, and its margins.

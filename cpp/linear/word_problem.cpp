@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "linear/cholesky.hpp"
+
 namespace longtail::linear {
 
 namespace {
@@ -109,36 +111,6 @@ void WordProblem::add_lists(Evaluation& out) const {
     }
 }
 
-// step_ = -H⁻¹ g by Cholesky's factors.
-bool WordProblem::set_step(const Evaluation& at) {
-    const std::size_t n = point.size();
-    factor_ = at.hessian;
-    step_.resize(n);
-    for (std::size_t i = 0; i < n; ++i) {
-        double* const row = factor_.data() + i * n;
-        for (std::size_t j = 0; j < i; ++j) {
-            const double* const other = factor_.data() + j * n;
-            double sum = row[j];
-            for (std::size_t l = 0; l < j; ++l) sum -= row[l] * other[l];
-            row[j] = sum / other[j];
-        }
-        double square = row[i];
-        double sum = -at.gradient[i];
-        for (std::size_t l = 0; l < i; ++l) {
-            square -= row[l] * row[l];
-            sum -= row[l] * step_[l];
-        }
-        if (square <= 0.0) return false;
-        row[i] = std::sqrt(square);
-        step_[i] = sum / row[i];
-    }
-    for (std::size_t i = n; i-- > 0;) {
-        step_[i] /= factor_[i * n + i];
-        for (std::size_t l = 0; l < i; ++l) step_[l] -= factor_[i * n + l] * step_[i];
-    }
-    return true;
-}
-
 bool WordProblem::descend(double tolerance, int max_steps, bool keeps_history, LabelRecord& record) {
     const std::size_t n = point.size();
     evaluate(at_);
@@ -150,7 +122,9 @@ bool WordProblem::descend(double tolerance, int max_steps, bool keeps_history, L
         double square = at_.gradient[n - 1] * at_.gradient[n - 1] / config.stiffness;
         for (std::size_t i = 0; i + 1 < n; ++i) square += at_.gradient[i] * at_.gradient[i];
         if (square <= tolerance * tolerance) return true;
-        if (steps >= max_steps || !set_step(at_)) return false;
+        if (steps >= max_steps) return false;
+        factor_ = at_.hessian;
+        if (!solve_newton_step(factor_, at_.gradient, step_)) return false;
         double slope = 0.0;
         for (std::size_t i = 0; i < n; ++i) slope += at_.gradient[i] * step_[i];
         double share = 1.0;

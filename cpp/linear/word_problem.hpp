@@ -82,7 +82,6 @@ private:
     void evaluate(Evaluation& out) const;
     void add_columns(Evaluation& out) const;
     void add_lists(Evaluation& out) const;
-    bool set_step(const Evaluation& at);
 
     Evaluation at_;
     Evaluation trial_;

@@ -224,37 +224,55 @@ double naive_gradient_norm(const Csr& csr, const std::vector<char>& is_positive,
     return std::sqrt(naive_dot(gradient, gradient));
 }
 
+// Train 24 labels, of one to seven rows in `spread`, and check eq. 12 and 13 on the results.
+template <class Rows>
+void check_stopping_rule(const Csr& csr, const Rows& rows, const OvaConfig& config, std::int32_t spread) {
+    const auto n_rows = static_cast<std::int32_t>(csr.n_rows());
+    const auto n_features = static_cast<std::size_t>(csr.n_cols);
+    std::vector<std::int64_t> indptr{0};
+    std::vector<std::int32_t> row_ids;
+    for (std::int32_t label = 0; label < 24; ++label) {
+        for (std::int32_t row = label; row < n_rows; row += spread / (1 + label % 7)) row_ids.push_back(row);
+        indptr.push_back(static_cast<std::int64_t>(row_ids.size()));
+    }
+    const std::vector<float> mean = mean_row(rows, 1.0F);
+    const std::vector<float> margins = row_margins(rows, mean, 1.0F);
+    const OvaLabels labels{{24, n_rows, indptr, row_ids}, {}};
+    Control control;
+    const OvaResult result = train_ova(rows, labels, OvaMoments{mean, margins, {}}, kStart, config, control);
+    for (std::int64_t label = 0; label < 24; ++label) {
+        std::vector<char> is_positive(n_rows, 0);
+        for (std::int64_t i = indptr[label]; i < indptr[label + 1]; ++i) is_positive[row_ids[i]] = 1;
+        std::vector<double> w(n_features + 1, 0.0);
+        const double zero = naive_gradient_norm(csr, is_positive, w, config.cost);
+        for (std::int64_t i = result.indptr[label]; i < result.indptr[label + 1]; ++i)
+            w[result.feature_ids[i]] = result.weights[i];
+        w[n_features] = result.biases[label];
+        const double n_positives = static_cast<double>(indptr[label + 1] - indptr[label]);
+        // Weights are rounded to float32 when they are handed over.
+        CHECK(naive_gradient_norm(csr, is_positive, w, config.cost) <=
+              0.01 * n_positives / n_rows * zero * 1.01 + 1e-4);
+        CHECK(result.statistics.converged[label] == 1);
+    }
+}
+
 TEST_CASE("labels of short rows obey the stopping rule over all rows") {
     for (const double cost : {0.1, 1.0, 10.0}) {
         const Csr csr = short_rows(600, 150, 7);
-        const SparseRows rows(csr.view());
         OvaConfig config = kConfig;
         config.cost = cost;
         config.prune_below = 0.0F;
-        std::vector<std::int64_t> indptr{0};
-        std::vector<std::int32_t> row_ids;
-        for (std::int32_t label = 0; label < 24; ++label) {
-            for (std::int32_t row = label; row < 600; row += 600 / (1 + label % 7)) row_ids.push_back(row);
-            indptr.push_back(static_cast<std::int64_t>(row_ids.size()));
-        }
-        const std::vector<float> mean = mean_row(rows, 1.0F);
-        const std::vector<float> margins = row_margins(rows, mean, 1.0F);
-        const OvaLabels labels{{24, 600, indptr, row_ids}, {}};
-        Control control;
-        const OvaResult result = train_ova(rows, labels, OvaMoments{mean, margins, {}}, kStart, config, control);
-        for (std::int64_t label = 0; label < 24; ++label) {
-            std::vector<char> is_positive(600, 0);
-            for (std::int64_t i = indptr[label]; i < indptr[label + 1]; ++i) is_positive[row_ids[i]] = 1;
-            std::vector<double> w(151, 0.0);
-            const double zero = naive_gradient_norm(csr, is_positive, w, cost);
-            for (std::int64_t i = result.indptr[label]; i < result.indptr[label + 1]; ++i)
-                w[result.feature_ids[i]] = result.weights[i];
-            w[150] = result.biases[label];
-            const double n_positives = static_cast<double>(indptr[label + 1] - indptr[label]);
-            // Weights are rounded to float32 when they are handed over.
-            CHECK(naive_gradient_norm(csr, is_positive, w, cost) <= 0.01 * n_positives / 600.0 * zero * 1.01 + 1e-4);
-            CHECK(result.statistics.converged[label] == 1);
-        }
+        check_stopping_rule(csr, SparseRows(csr.view()), config, 600);
+    }
+}
+
+TEST_CASE("frequent labels of dense rows obey the stopping rule over all rows") {
+    for (const double cost : {0.1, 1.0, 10.0}) {
+        const Csr csr = random_rows(600, 21, 1.0, 9);
+        OvaConfig config = kConfig;
+        config.cost = cost;
+        config.prune_below = 0.0F;
+        check_stopping_rule(csr, DenseRows(DenseView{600, 21, csr.values}), config, 15);
     }
 }
 
