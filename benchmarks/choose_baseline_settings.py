@@ -28,7 +28,7 @@ def grid(dataset: str, system: str, n_labels: int) -> list[tuple[str, list[objec
             "CPLST": [("l2", [0.1, 1.0, 10.0]), ("n_components", sizes)],
             "CS": [("l2", [0.1, 1.0, 10.0]), ("n_components", sizes)],
             "MLCSSP": [("l2", [0.1, 1.0, 10.0]), ("n_components", sizes)],
-            "LEML": [("l2", [0.1, 1.0, 10.0]), ("n_components", sizes)],
+            "LEML": [("l2", [1.0, 3.0, 10.0]), ("n_components", sizes)],
             "LPSR": [("max_leaf_size", [300, 1000, 3000]), ("cost", [0.3, 1.0, 3.0])],
             "LPSRNB": [("smoothing", [0.01, 0.1, 1.0]), ("max_leaf_size", [300, 1000, 3000])],
             "PDSparse": [("l1", [0.01, 0.1, 0.5]), ("cost", [0.3, 1.0, 3.0])],

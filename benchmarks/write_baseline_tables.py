@@ -1,6 +1,7 @@
 """Write the tables of docs/results/baselines.md from benchmarks/results: the last line of a run counts.
 
-Baselines are in baselines.jsonl, the other estimators in systems.jsonl (`longtail bench`).
+Baselines are in baselines.jsonl, the choice of their settings in baseline_settings.jsonl, the other estimators in
+systems.jsonl (`longtail bench`).
 
 python benchmarks/write_baseline_tables.py           write them between the marks of the page
 python benchmarks/write_baseline_tables.py --check   exit with 1 if the page is out of date
@@ -109,6 +110,22 @@ def summary() -> str:
     return "\n".join(lines)
 
 
+def choices() -> str:
+    """One row per system and data set: every setting that was tried, with its score on held-out training rows."""
+    tried: dict[tuple[str, str], dict[str, float]] = {}
+    for record in read("baseline_settings"):
+        setting = ", ".join(f"{name} = {value:g}" for name, value in record["params"].items())
+        tried.setdefault((record["system"], SETS[record["dataset"]]), {})[setting] = record["mean"]
+    lines = ["| | data set | mean of P@1, 3 and 5 on a held-out fifth of the training rows |", "|---|---|---|"]
+    for (system, title), scores in sorted(tried.items()):
+        best = max(scores.values())
+        cells = [
+            f"**{mean:.1f}** ({name})" if mean == best else f"{mean:.1f} ({name})" for name, mean in scores.items()
+        ]
+        lines.append(f"| `{system}` | {title} | {', '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def baselines(dataset: str) -> dict[str, dict]:
     return {record["system"]: record for record in read("baselines") if record["dataset"] == dataset}
 
@@ -129,7 +146,9 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     old = text = PAGE.read_text(encoding="utf-8")
-    for mark, made in {"all": summary()}.items() | {dataset: table(dataset) for dataset in SETS}.items():
+    for mark, made in {"all": summary(), "settings": choices()}.items() | {
+        dataset: table(dataset) for dataset in SETS
+    }.items():
         pattern = rf"(<!-- {mark} -->\n).*?(<!-- end -->)"
         text = re.sub(pattern, lambda m, made=made: f"{m[1]}\n{made}\n\n{m[2]}", text, flags=re.DOTALL)
     if not options.check:

@@ -92,7 +92,7 @@ class CS(EmbeddingBaseline):
 
     Parameters
     ----------
-    n_components : int, default 100
+    n_components : int, default 200
         Length of the codes.
     n_steps : int, default 10
         Labels that are recovered per row; `predict_top_k` pads what is asked beyond.
@@ -116,7 +116,7 @@ class CS(EmbeddingBaseline):
     array([[1]], dtype=int32)
     """
 
-    n_components: Annotated[int, Int(1), Between(20, 1000, log=True)] = 100
+    n_components: Annotated[int, Int(1), Between(20, 1000, log=True)] = 200
     n_steps: Annotated[int, Int(1, 1000)] = 10
     l2: Annotated[float, Real(0, above=True), Between(0.01, 100.0, log=True)] = 1.0
 

@@ -61,7 +61,7 @@ class LEML(XMCClassifier):
     ----------
     n_components : int, default 100
         The rank.
-    l2 : float, default 10.0
+    l2 : float, default 3.0
     n_iterations : int, default 10
         Rounds of the alternation.
     n_jobs, random_state
@@ -83,7 +83,7 @@ class LEML(XMCClassifier):
     """
 
     n_components: Annotated[int, Int(1), Between(20, 500, log=True)] = 100
-    l2: Annotated[float, Real(0, above=True), Between(0.1, 100.0, log=True)] = 10.0
+    l2: Annotated[float, Real(0, above=True), Between(0.1, 100.0, log=True)] = 3.0
     n_iterations: Annotated[int, Int(1)] = 10
 
     _State: ClassVar = LowRank
