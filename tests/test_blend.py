@@ -85,9 +85,9 @@ def test_a_checkpoint_resumes(tmp_path: Path) -> None:
     assert first.scores.tobytes() == again.scores.tobytes()
 
 
-def test_few_rows_are_refused() -> None:
-    with pytest.raises(ValueError, match="X must have 20 rows or more, got 10"):
-        make_blend().fit(*some_rows(10, 0))
+def test_one_row_is_refused() -> None:
+    with pytest.raises(ValueError, match="X must have 2 rows or more, some to hold out, got n_samples=1"):
+        make_blend().fit(*(part[:1] for part in some_rows(10, 0)))
 
 
 def test_a_blend_inside_a_tagger() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from longtail._names import HOMES, MODULES
 from longtail._version import __version__
 
 if TYPE_CHECKING:
@@ -40,60 +41,6 @@ if TYPE_CHECKING:
     from longtail.tagging import Explanation, Learnt, Tag, Tagger, TextVectorizer
     from longtail.tuning import autotune, tune
     from longtail.vocabulary import Concept, Vocabulary, read_vocabulary
-
-# Public names are imported when first used, so that `longtail --help` does not pay for scikit-learn.
-_HOMES = {
-    "Auto": "longtail.auto",
-    "Blend": "longtail.blend",
-    "Calibration": "longtail.calibration",
-    "DamagedFileError": "longtail.saving",
-    "Concept": "longtail.vocabulary",
-    "DiSMEC": "longtail.dismec",
-    "Explanation": "longtail.tagging",
-    "Feedback": "longtail.feedback",
-    "FeedbackStore": "longtail.feedback",
-    "GBDTSparse": "longtail.gbdt",
-    "LEML": "longtail.baselines",
-    "LabelTree": "longtail.label_tree",
-    "Learnt": "longtail.tagging",
-    "FastXML": "longtail.fastxml",
-    "PfastXML": "longtail.fastxml",
-    "PfastreXML": "longtail.fastxml",
-    "CPLST": "longtail.baselines",
-    "CS": "longtail.baselines",
-    "MLCSSP": "longtail.baselines",
-    "LPSR": "longtail.baselines",
-    "LPSRNB": "longtail.baselines",
-    "WSABIE": "longtail.baselines",
-    "SLEEC": "longtail.baselines",
-    "MLRF": "longtail.baselines",
-    "MLRFnDCG": "longtail.baselines",
-    "PDSparse": "longtail.baselines",
-    "Popularity": "longtail.baselines",
-    "RayExecutor": "longtail.execution",
-    "Stopped": "longtail.execution",
-    "Tag": "longtail.tagging",
-    "Tagger": "longtail.tagging",
-    "TaskLost": "longtail.execution",
-    "TextVectorizer": "longtail.tagging",
-    "TopK": "longtail._topk",
-    "autotune": "longtail.tuning",
-    "datasets": "",
-    "decisions": "",
-    "describe": "longtail.saving",
-    "learn_from_feedback": "longtail.learning",
-    "load": "longtail.saving",
-    "metrics": "",
-    "model_card": "longtail._model_card",
-    "model_selection": "",
-    "propensity": "",
-    "roll_back": "longtail.learning",
-    "scorers": "longtail.scorers",
-    "save": "longtail.saving",
-    "tune": "longtail.tuning",
-    "Vocabulary": "longtail.vocabulary",
-    "read_vocabulary": "longtail.vocabulary",
-}
 
 __all__ = [
     "CPLST",
@@ -150,11 +97,15 @@ __all__ = [
 ]
 
 
+# Public names are imported when first used, so that `longtail --help` does not pay for scikit-learn. The imports above
+# and `__all__` repeat them for type checkers, which cannot read a table.
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    if name in MODULES:
+        value: Any = importlib.import_module(f"longtail.{name}")
+    elif name in HOMES:
+        value = getattr(importlib.import_module(HOMES[name]), name)
+    else:
         raise AttributeError(f"module 'longtail' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name) if home else importlib.import_module(f"longtail.{name}")
     globals()[name] = value
     return value
 

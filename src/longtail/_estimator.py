@@ -56,7 +56,9 @@ class Parameters:
     def __repr__(self) -> str:
         defaults = self._defaults()
         changed = [
-            f"{name}={value!r}" for name, value in self.get_params(deep=False).items() if value is not defaults[name]
+            f"{name}={value!r}"
+            for name, value in self.get_params(deep=False).items()
+            if not _is_same(value, defaults[name])
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
@@ -143,6 +145,13 @@ class Estimator(Parameters):
             regressor_tags=None,
             input_tags=InputTags(sparse=True),
         )
+
+
+def _is_same(value: object, default: object) -> bool:
+    """Compare plain values; those of a loaded model are other objects than the defaults."""
+    return value is default or (
+        type(value) is type(default) and isinstance(value, int | float | str) and value == default
+    )
 
 
 def _routed(method: Any) -> list[str]:

@@ -28,4 +28,6 @@ ESTIMATORS: dict[str, Callable[[], XMCClassifier]] = {
     "MLRFnDCG": lambda: lt.MLRFnDCG(n_trees=4, n_jobs=1),
     "PDSparse": lambda: lt.PDSparse(n_jobs=1),
     "Popularity": lambda: lt.Popularity(n_jobs=1),
+    # Calibrated by every fit.
+    "Blend": lambda: lt.Blend(first=lt.DiSMEC(n_jobs=1), second=lt.LabelTree(n_jobs=1), n_jobs=1),
 }

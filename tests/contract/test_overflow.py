@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import longtail as lt
 from longtail._base import XMCClassifier
 from tests.contract.estimators import ESTIMATORS
 from tests.fitted_state import check_loaded, with_values
@@ -18,14 +17,9 @@ from tests.models.make import make_labels, make_rows
 _LARGEST = np.float32(3e38)
 
 
-def blend() -> XMCClassifier:
-    return lt.Blend(first=lt.LEML(n_components=2, n_jobs=1), second=lt.WSABIE(n_epochs=2, n_jobs=1), n_jobs=1)
-
-
-@pytest.fixture(params=[*ESTIMATORS, "Blend"])
+@pytest.fixture(params=ESTIMATORS)
 def model(request: pytest.FixtureRequest) -> XMCClassifier:
-    made = blend() if request.param == "Blend" else ESTIMATORS[request.param]()
-    return made.fit(make_rows(), make_labels())
+    return ESTIMATORS[request.param]().fit(make_rows(), make_labels())
 
 
 @pytest.mark.parametrize("is_sparse", [True, False])

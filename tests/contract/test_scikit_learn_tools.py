@@ -102,7 +102,7 @@ def test_dense_scores_agree_with_rankings_and_have_a_limit(
     X, Y = data
     estimator.fit(X, Y)
     dense = estimator.decision_function(X)
-    top = estimator.predict_top_k(X, 1)
+    top = estimator.predict_top_k(X, 1, utility="score")
     np.testing.assert_array_equal(dense.max(axis=1), top.scores[:, 0])
     monkeypatch.setattr("longtail._dense_scores._MAX_DENSE_SCORES", 10)
     with pytest.raises(ValueError, match="use predict_top_k"):

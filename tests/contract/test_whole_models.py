@@ -106,32 +106,6 @@ def test_a_thread_that_predicts_sees_one_model_or_the_other(estimator: XMCClassi
     assert not wrong
 
 
-def test_labels_come_and_go_while_another_thread_predicts() -> None:
-    X, Y = make_data(12)
-    model = lt.DiSMEC(n_jobs=1).fit(X, Y)
-    failures: list[BaseException] = []
-    done = threading.Event()
-
-    def predict() -> None:
-        try:
-            while not done.is_set():
-                model.predict_top_k(X, top_k=5)
-        except BaseException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=predict)
-    thread.start()
-    try:
-        for _ in range(20):
-            model.add_labels(X, Y[:, :3])
-            model.remove_labels([model.n_labels_ - 1])
-    finally:
-        done.set()
-        thread.join()
-    assert not failures
-    assert model.n_labels_ == 6 + 60
-
-
 def test_a_tagger_is_whole_too() -> None:
     texts = ["red apple", "green pear", "red cherry", "green grape"] * 5
     labels = [["red"], ["green"], ["red"], ["green"]] * 5

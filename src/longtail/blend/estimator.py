@@ -30,7 +30,7 @@ from longtail.execution import Executor, Run
 
 _Member = Annotated[Any, Instance("XMCClassifier"), Nothing()]
 _NAMES = ("first", "second", "third", "fourth")
-_MIN_ROWS = 20
+_MIN_ROWS = 2
 
 
 @dataclass(eq=False)
@@ -43,10 +43,11 @@ class _Fits:
     run: Run | None = None
     n_fits: int = 0
     n_done: int = 0
+    percent: int = 0
 
     def begin(self, run: Run, n_fits: int) -> None:
         """Report the progress of so many fits to a run."""
-        self.run, self.n_fits, self.n_done = run, n_fits, 0
+        self.run, self.n_fits, self.n_done, self.percent = run, n_fits, 0, 0
 
     def fit(
         self, model: XMCClassifier, X: Matrix, Y: sp.csr_array, folder: str, weights: NDArray[np.float32] | None
@@ -60,9 +61,11 @@ class _Fits:
         self.n_done += 1
 
     def _report(self, done: int, total: int) -> None:
-        """Report which part of all fits is done, in percent."""
+        """Report which part of all fits is done, in percent. A fit may count anew; the percentage never falls."""
         if self.run is not None:
-            self.run.report("%", (100 * self.n_done + 100 * done // max(total, 1)) // self.n_fits, 100)
+            now = (100 * self.n_done + 100 * done // max(total, 1)) // self.n_fits
+            self.percent = max(self.percent, now)
+            self.run.report("%", self.percent, 100)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +223,10 @@ class Blend(XMCClassifier):
     ) -> Members:
         n_rows, n_labels = Y.shape
         if n_rows < _MIN_ROWS:
-            raise ValueError(f"Blend: X must have {_MIN_ROWS} rows or more, got {n_rows}; use one estimator")
+            raise ValueError(
+                f"Blend: X must have {_MIN_ROWS} rows or more, some to hold out, got n_samples={n_rows}; "
+                "use one estimator"
+            )
         order = np.random.default_rng(self.random_state).permutation(n_rows)
         n_held_out = min(n_rows - 1, max(1, round(self.held_out * n_rows)))
         inside, outside = np.sort(order[n_held_out:]), np.sort(order[:n_held_out])

@@ -8,16 +8,12 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-import longtail
-
-_ROOMS = ("baselines", "blend", "dismec", "fastxml", "gbdt", "label_tree")
+from longtail._names import ESTIMATORS
 
 
 def complete_estimators(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the estimators whose names begin as typed, in any case."""
-    rooms = {f"longtail.{room}" for room in _ROOMS}
-    names = sorted(name for name, home in longtail._HOMES.items() if home in rooms)
-    return [CompletionItem(name) for name in names if name.lower().startswith(incomplete.lower())]
+    return [CompletionItem(name) for name in sorted(ESTIMATORS) if name.lower().startswith(incomplete.lower())]
 
 
 def complete_models(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

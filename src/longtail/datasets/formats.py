@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from longtail.datasets._recognition import BY_ENDING
+from longtail.datasets._recognition import BY_ENDING, ending_of
 from longtail.datasets.csr_directory import read_csr_directory, write_csr_directory
 from longtail.datasets.npz import read_npz, write_npz
 from longtail.datasets.svmlight import read_svmlight, write_svmlight
@@ -15,9 +16,55 @@ from longtail.datasets.xmc import read_xmc, write_xmc
 if TYPE_CHECKING:
     from longtail.datasets._csr import Csr
 
-_SVMLIGHT = (".svm", ".svmlight", ".libsvm")
+
+class Format(NamedTuple):
+    """A format of rows of numbers. A path of it is a file with one of the endings, or a directory."""
+
+    endings: tuple[str, ...]
+    description: str
+    read: Callable[[Path, int | None], tuple[Csr, Csr]]
+    write: Callable[[Path, Any, Any, bool], None]
+    is_directory: bool = False
+    stores_columns: bool = True  # else `read` needs to be told how many there are at least
+
+
+def _other_half(path: Path) -> Path | None:
+    """Name the label file of the two-file layout: trn_X_Xf.txt → trn_X_Y.txt."""
+    stem, separator, ending = path.name.rpartition("X_Xf.txt")
+    return path.with_name(f"{stem}X_Y.txt{ending}") if separator else None
+
+
+# A new format is its file and one entry here.
+FORMATS = (
+    Format(
+        (".txt",),
+        ".txt (XMC)",
+        lambda path, limit: read_xmc(path, _other_half(path), max_unpacked_bytes=limit),
+        lambda path, X, Y, overwrite: write_xmc(path, X, Y, _other_half(path), overwrite=overwrite),
+    ),
+    Format(
+        (".svm", ".svmlight", ".libsvm"),
+        ".svm (svmlight), both also .gz",
+        lambda path, limit: read_svmlight(path, max_unpacked_bytes=limit),
+        lambda path, X, Y, overwrite: write_svmlight(path, X, Y, overwrite=overwrite),
+        stores_columns=False,
+    ),
+    Format(
+        (".npz",),
+        ".npz (a pair X… and Y…)",
+        lambda path, limit: read_npz(path, max_unpacked_bytes=limit),
+        lambda path, X, Y, overwrite: write_npz(path, X, Y, overwrite=overwrite),
+    ),
+    Format(
+        ("", ".csr"),
+        "or a CSR directory",
+        lambda path, _limit: read_csr_directory(path),
+        lambda path, X, Y, overwrite: write_csr_directory(path, X, Y, overwrite=overwrite),
+        is_directory=True,
+    ),
+)
 TEXT_ENDINGS = tuple(BY_ENDING)
-_KNOWN = ".txt (XMC), .svm (svmlight), both also .gz, .npz (a pair X… and Y…), or a CSR directory"
+_KNOWN = ", ".join(known.description for known in FORMATS)
 
 
 def read(
@@ -60,16 +107,12 @@ def read(
     ((2, 2), (2, 2))
     """
     path = Path(path)
-    suffix = _suffix(path)
-    if path.is_dir():
-        return read_csr_directory(path)
-    if suffix == ".txt":
-        return read_xmc(path, _other_half(path), max_unpacked_bytes=max_unpacked_bytes)
-    if suffix in _SVMLIGHT:
-        return _widened(*read_svmlight(path, max_unpacked_bytes=max_unpacked_bytes), n_features or 0, n_labels or 0)
-    if suffix == ".npz":
-        return read_npz(path, max_unpacked_bytes=max_unpacked_bytes)
-    raise _unknown(path, suffix)
+    is_directory, ending = path.is_dir(), ending_of(path.name)
+    for known in FORMATS:
+        if known.is_directory == is_directory and (is_directory or ending in known.endings):
+            X, Y = known.read(path, max_unpacked_bytes)
+            return (X, Y) if known.stores_columns else _widened(X, Y, n_features or 0, n_labels or 0)
+    raise _unknown(path, ending)
 
 
 def _widened(X: Csr, Y: Csr, n_features: int, n_labels: int) -> tuple[Csr, Csr]:
@@ -105,33 +148,17 @@ def write(path: str | PathLike[str], X: Any, Y: Any, *, overwrite: bool = False)
     '2 2 2\\n0 0:1\\n1 1:1\\n'
     """
     path = Path(path)
-    suffix = _suffix(path)
-    if suffix == ".txt":
-        write_xmc(path, X, Y, _other_half(path), overwrite=overwrite)
-    elif suffix in _SVMLIGHT:
-        write_svmlight(path, X, Y, overwrite=overwrite)
-    elif suffix == ".npz":
-        write_npz(path, X, Y, overwrite=overwrite)
-    elif suffix in ("", ".csr"):
-        write_csr_directory(path, X, Y, overwrite=overwrite)
-    else:
-        raise _unknown(path, suffix)
+    ending = ending_of(path.name)
+    for known in FORMATS:
+        if ending in known.endings:
+            return known.write(path, X, Y, overwrite)
+    raise _unknown(path, ending)
 
 
-def _suffix(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).suffix.lower()
-
-
-def _other_half(path: Path) -> Path | None:
-    """Name the label file of the two-file layout: trn_X_Xf.txt → trn_X_Y.txt."""
-    stem, separator, ending = path.name.rpartition("X_Xf.txt")
-    return path.with_name(f"{stem}X_Y.txt{ending}") if separator else None
-
-
-def _unknown(path: Path, suffix: str) -> ValueError:
-    if suffix in TEXT_ENDINGS:
-        return ValueError(f"{path}: {suffix} is a format of texts, here rows of numbers are wanted; use {_KNOWN}")
+def _unknown(path: Path, ending: str) -> ValueError:
+    if ending in TEXT_ENDINGS:
+        return ValueError(f"{path}: {ending} is a format of texts, here rows of numbers are wanted; use {_KNOWN}")
     return ValueError(
-        f"{path}: no format with the ending {suffix!r} is known; rows of numbers: {_KNOWN}; "
+        f"{path}: no format with the ending {ending!r} is known; rows of numbers: {_KNOWN}; "
         f"texts: {', '.join(TEXT_ENDINGS)} (each also .gz), or a directory of .txt files"
     )

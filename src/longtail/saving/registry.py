@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
+from longtail import _names
 from longtail._array_files.specs import shown
 from longtail._base import XMCClassifier
 from longtail._rules import Instance, check_params
@@ -21,29 +22,10 @@ class Home(NamedTuple):
     kind: Kind
 
 
-HOMES: dict[str, Home] = {
-    "Blend": Home("longtail.blend", "estimator"),
-    "Calibration": Home("longtail.calibration", "part"),
-    "DiSMEC": Home("longtail.dismec", "estimator"),
-    "GBDTSparse": Home("longtail.gbdt", "estimator"),
-    "LEML": Home("longtail.baselines", "estimator"),
-    "LabelTree": Home("longtail.label_tree", "estimator"),
-    "FastXML": Home("longtail.fastxml", "estimator"),
-    "PfastXML": Home("longtail.fastxml", "estimator"),
-    "PfastreXML": Home("longtail.fastxml", "estimator"),
-    "CPLST": Home("longtail.baselines", "estimator"),
-    "CS": Home("longtail.baselines", "estimator"),
-    "MLCSSP": Home("longtail.baselines", "estimator"),
-    "LPSR": Home("longtail.baselines", "estimator"),
-    "LPSRNB": Home("longtail.baselines", "estimator"),
-    "WSABIE": Home("longtail.baselines", "estimator"),
-    "SLEEC": Home("longtail.baselines", "estimator"),
-    "MLRF": Home("longtail.baselines", "estimator"),
-    "MLRFnDCG": Home("longtail.baselines", "estimator"),
-    "PDSparse": Home("longtail.baselines", "estimator"),
-    "Popularity": Home("longtail.baselines", "estimator"),
-    "Tagger": Home("longtail.tagging", "tagger"),
-    "TextVectorizer": Home("longtail.tagging", "part"),
+_OTHERS: dict[str, Kind] = {"Tagger": "tagger", "Calibration": "part", "TextVectorizer": "part"}
+HOMES = {
+    name: Home(_names.HOMES[name], kind)
+    for name, kind in (dict.fromkeys(_names.ESTIMATORS, cast(Kind, "estimator")) | _OTHERS).items()
 }
 # What `longtail train` uses by default.
 DEFAULT = "DiSMEC"
