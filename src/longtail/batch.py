@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _core
-from longtail._matrices import canonical_csr, csr_from_parts
+from longtail._csr import csr_from_parts
+from longtail._matrices import canonical_csr
 from longtail._model import Model
 from longtail._progress import Progress
 from longtail._threads import resolve_n_jobs

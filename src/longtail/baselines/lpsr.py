@@ -16,8 +16,9 @@ from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._cancel import check_cancelled
 from longtail._contributions import Contributions
+from longtail._csr import csr_from_parts
 from longtail._fitted import Facts, Fitted, State
-from longtail._matrices import Matrix, canonical_csr, csr_from_parts, find_sorted, with_columns
+from longtail._matrices import Matrix, canonical_csr, find_sorted, with_columns
 from longtail._ranges import Between
 from longtail._rules import Int, Real
 from longtail._topk import TopK

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from longtail._base import XMCClassifier
-from longtail._matrices import Matrix, csr_from_parts
+from longtail._csr import csr_from_parts
+from longtail._matrices import Matrix
 from longtail.execution import Arrays, Plan, Run, Shard
 from longtail.execution.plan import TaskFunction
 

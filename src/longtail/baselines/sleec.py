@@ -13,8 +13,9 @@ from longtail import _core
 from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._cancel import current_control
+from longtail._csr import csr_from_parts
 from longtail._fitted import Facts, Fitted, State
-from longtail._matrices import Matrix, csr_from_parts
+from longtail._matrices import Matrix
 from longtail._ranges import Between
 from longtail._rules import Int, Real
 from longtail._threads import resolve_n_jobs

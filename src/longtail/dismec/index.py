@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._matrices import csr_from_parts
+from longtail._csr import csr_from_parts
 from longtail.dismec.state import WeightIndex
 from longtail.execution import Shard, empty_array
 

@@ -14,17 +14,10 @@ from longtail import _core, _rules
 from longtail._base import XMCClassifier
 from longtail._cancel import current_control
 from longtail._contributions import Contributions
+from longtail._csr import csr_from_parts
 from longtail._estimate import Estimate
 from longtail._fitted import Fitted, State
-from longtail._matrices import (
-    Columns,
-    Matrix,
-    canonical_csr,
-    checked_labels,
-    csr_from_parts,
-    label_columns,
-    native_rows,
-)
+from longtail._matrices import Columns, Matrix, canonical_csr, checked_labels, label_columns, native_rows
 from longtail._progress import Progress
 from longtail._ranges import Between, OneOf
 from longtail._rules import Choice, Int, Nothing, Real

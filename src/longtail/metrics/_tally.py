@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core
+from longtail._csr import CsrParts
 from longtail._threads import resolve_n_jobs
 from longtail.metrics import _inputs
 from longtail.metrics._counts import Counts
-from longtail.metrics._inputs import CsrParts, LabelMatrix, Propensities, Rankings
+from longtail.metrics._inputs import LabelMatrix, Propensities, Rankings
 from longtail.metrics.macro import LabelTable
 
 

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail import _core
+from longtail._csr import CsrParts
 from longtail.metrics import _inputs
-from longtail.metrics._inputs import CsrParts, LabelMatrix, Rankings
+from longtail.metrics._inputs import LabelMatrix, Rankings
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

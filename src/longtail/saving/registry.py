@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from longtail import _names
 from longtail._array_files.specs import shown
@@ -23,9 +23,8 @@ class Home(NamedTuple):
 
 
 _OTHERS: dict[str, Kind] = {"Tagger": "tagger", "Calibration": "part", "TextVectorizer": "part"}
-HOMES = {
-    name: Home(_names.HOMES[name], kind)
-    for name, kind in (dict.fromkeys(_names.ESTIMATORS, cast(Kind, "estimator")) | _OTHERS).items()
+HOMES = {name: Home(_names.HOMES[name], "estimator") for name in _names.ESTIMATORS} | {
+    name: Home(_names.HOMES[name], kind) for name, kind in _OTHERS.items()
 }
 # What `longtail train` uses by default.
 DEFAULT = "DiSMEC"

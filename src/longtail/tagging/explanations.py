@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
-from longtail._matrices import Matrix, csr_from_parts
+from longtail._csr import csr_from_parts
+from longtail._matrices import Matrix
 from longtail.tagging.text_features import Spans
 from longtail.tagging.vectorizer import TextVectorizer
 
