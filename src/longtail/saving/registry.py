@@ -73,7 +73,7 @@ def make_estimator(name: str | None = None, params: Mapping[str, Any] | None = N
         if not inner:
             continue
         member = made.get_params(deep=False).get(part)
-        if not hasattr(member, "get_params"):
+        if member is None or not hasattr(member, "get_params"):
             raise ValueError(f"{name}: {key} needs an estimator as {part}; name it: {part}=DiSMEC")
         check_names(type(member).__name__, {inner: value})
         member.set_params(**{inner: value})
