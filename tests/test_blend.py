@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from click.testing import CliRunner
 from sklearn.base import clone
 
 import longtail as lt
 from longtail.blend import best_quality
 from longtail.blend.weights import Candidates, blended, fit_logistic, gather
+from longtail.cli.tune import tune
 from longtail.metrics import precision_at_k
 from longtail.saving import make_estimator
-from longtail.tuning import Autotuning, Trial, autotune_blend
+from longtail.tuning import Autotuning, BlendTuning, Trial, autotune_blend
 
 
 def some_rows(n_rows: int, seed: int) -> tuple[Any, Any]:
@@ -212,6 +214,27 @@ def test_a_search_for_the_best_quality_ends_in_a_blend(monkeypatch: pytest.Monke
     monkeypatch.setattr("longtail.tuning.blend.usual_members", lambda: [lt.DiSMEC(), lt.GBDTSparse()])
     with pytest.raises(ValueError, match="two estimators must be trained in 1 minutes, but GBDTSparse"):
         autotune_blend(data.X, data.Y, minutes=1)
+
+
+def test_the_command_prints_how_to_train_the_blend_and_what_it_costs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = lt.datasets.make_synthetic(n_rows=50, n_features=30, n_labels=6, labels_per_row=2)
+    lt.datasets.write_xmc(tmp_path / "data.txt", data.X, data.Y)
+    parts = best_quality([lt.DiSMEC(cost=3.0), lt.FastXML()])
+    found = BlendTuning(parts, [], {"GBDTSparse": "no time"}, 61.25, "P@1", 72.0)
+    monkeypatch.setattr("longtail.tuning.autotune_blend", lambda *_, **given: found)
+    answer = CliRunner().invoke(tune, [str(tmp_path / "data.txt"), "--minutes", "3", "--blend", "--measure", "P@1"])
+    assert answer.exit_code == 0, answer.output
+    assert 'first__cost = 3.0\nsecond = "FastXML"' in answer.stdout
+    assert "about 72 s" in answer.stderr
+    assert "GBDTSparse is not in the blend: no time" in answer.stderr
+    assert "-e Blend -p first=DiSMEC -p first__cost=3.0 -p second=FastXML" in answer.stderr
+    for wrong, message in (
+        (["--blend"], "--blend needs --minutes"),
+        (["--blend", "--minutes", "1", "-e", "x"], "-e does"),
+    ):
+        assert message in CliRunner().invoke(tune, [str(tmp_path / "data.txt"), *wrong]).stderr
 
 
 def test_a_blend_reports_its_progress_and_can_be_stopped() -> None:

@@ -20,7 +20,9 @@ def data() -> Any:
     return lt.datasets.make_synthetic(n_rows=240, n_features=60, n_labels=8, labels_per_row=2)
 
 
-@pytest.mark.parametrize("scoring", ["f1_micro", lt.scorers["psp@3"], None], ids=["f1", "psp", "score"])
+@pytest.mark.parametrize(
+    "scoring", ["f1_micro", lt.scorers["psp@3"], lt.scorers["macro-f1@3"], None], ids=["f1", "psp", "macro", "score"]
+)
 def test_sparse_labels_give_what_scikit_learn_gives_for_dense_ones(data: Any, scoring: Any) -> None:
     folds = theirs.KFold(3)
     found = ours.cross_val_score(lt.DiSMEC(n_jobs=1), data.X, data.Y, scoring=scoring, cv=folds)
