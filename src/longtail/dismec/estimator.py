@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Self
 
@@ -360,14 +360,17 @@ class DiSMEC(XMCClassifier):
     # ---- prediction -------------------------------------------------------------------------------------------
 
     def _top_k(self, fitted: Fitted[OneVsAll], X: Matrix, top_k: int) -> TopK:
-        return TopK(*_core.predict_ova(*_native(fitted, X), top_k, self._n_threads(X), current_control()))
+        return TopK(*self._run_kernel(_core.predict_ova, fitted, X, top_k))
 
     def _by_value(self, fitted: Fitted[OneVsAll], X: Matrix, values: _core.ValueTable, top_k: int) -> Valued:
-        n_threads = self._n_threads(X)
-        return Valued(*_core.predict_ova_by_value(*_native(fitted, X), values, top_k, n_threads, current_control()))
+        return Valued(*self._run_kernel(_core.predict_ova_by_value, fitted, X, values, top_k))
 
-    def _n_threads(self, X: Matrix) -> int:
-        return min(resolve_n_jobs(self.n_jobs), max(1, X.shape[0] // 64))
+    def _run_kernel(self, kernel: Callable[..., Any], fitted: Fitted[OneVsAll], X: Matrix, *wanted: Any) -> Any:
+        n_threads = min(resolve_n_jobs(self.n_jobs), max(1, X.shape[0] // 64))
+        index, facts = fitted.state.index, fitted.facts
+        masks = label_masks(index, facts.n_labels, X.shape[0])
+        arrays = (*index.native(), facts.label_counts, masks)
+        return kernel(native_rows(X), facts.n_labels, *arrays, *wanted, n_threads, current_control())
 
     def _contributions(self, fitted: Fitted[OneVsAll], x_row: Matrix, label_id: int) -> Contributions:
         """A feature adds its value times its weight, and the bias is the rest of the score: exact."""
@@ -481,13 +484,6 @@ class DiSMEC(XMCClassifier):
         params = {name: getattr(self, name) for name in names}
         arrays = training.matrix_arrays(X) | ({} if row_weights is None else {"row_weights": row_weights})
         return label_prints.label_prints(arrays, X.shape, label_columns(Y), params)
-
-
-def _native(fitted: Fitted[OneVsAll], X: Matrix) -> tuple[Any, ...]:
-    """Return the first arguments of the kernels that predict: rows, and the index."""
-    index, facts = fitted.state.index, fitted.facts
-    masks = label_masks(index, facts.n_labels, X.shape[0])
-    return native_rows(X), facts.n_labels, *index.native(), facts.label_counts, masks
 
 
 class _Earlier:

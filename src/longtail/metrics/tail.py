@@ -183,7 +183,7 @@ def _by_row(
     """Return what the ranking of each row gains and the most it could, for each measure: the ratio of their sums."""
     n_rows = entries.n_rows
     ranks = _places_in_rows(entries.given_rows)
-    found = {}
+    found: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
     for k in ks:
         hits = entries.is_hit & (ranks < k)
         found[f"P@{k}"] = np.bincount(entries.given_rows[hits], minlength=n_rows) / k, np.ones(n_rows)
@@ -193,8 +193,8 @@ def _by_row(
         rows, places = entries.true_rows[rarest], _places_in_rows(entries.true_rows[rarest])
         for k in ks:
             hits, best = entries.is_hit & (ranks < k), places < k
-            gains = np.bincount(entries.given_rows[hits], given[hits], n_rows)
-            found[f"PSP@{k}"] = gains, np.bincount(rows[best], true[rarest][best], n_rows)
+            gains = np.bincount(entries.given_rows[hits], given[hits], n_rows).astype(np.float64)
+            found[f"PSP@{k}"] = gains, np.bincount(rows[best], true[rarest][best], n_rows).astype(np.float64)
     return found
 
 
