@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -41,6 +44,55 @@ def test_only_labels_that_were_spoken_of_change(tagger: lt.Tagger) -> None:
     for label in tagger.label_names_:
         same = weights(tagger, label) == before[label]
         assert same == (label not in ("game", "web")), label
+
+
+@pytest.mark.parametrize("weight_type", ["float32", "int8"])
+@pytest.mark.parametrize("part", ["weight", "bias"])
+def test_labels_that_changed_without_a_correction_are_counted(
+    weight_type: str, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts, labels = corpus()
+    tagger = lt.Tagger(lt.DiSMEC(n_jobs=1, weight_type=weight_type), lt.TextVectorizer(min_df=1)).fit(texts, labels)
+    untouched = tagger.learn(["a zork server"], [["mail"]], complete=False)
+    assert (untouched.n_new_words, untouched.n_others_changed) == (1, 0)
+    assert "others unchanged" in str(untouched)
+    correct = updating.correct
+
+    def careless(*given: object) -> updating.WeightIndex:
+        index = correct(*given)
+        at, changed = int(np.flatnonzero(index.label_ids == 0)[0]), {}
+        for name in ("biases",) if part == "bias" else ("codes" if weight_type == "int8" else "weights",):
+            changed[name] = getattr(index, name).copy()
+            changed[name][0 if part == "bias" else at] += 1
+        return replace(index, **changed)
+
+    monkeypatch.setattr(updating, "correct", careless)
+    assert tagger.label_names_[0] not in ("mail", "web")
+    learnt = tagger.learn(["a quux server"], [["web"]], complete=False)
+    assert learnt.n_others_changed == 1
+    assert "1 other label changed" in str(learnt)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_labels_that_nobody_judged_keep_their_scores(loss: str) -> None:
+    """Where only right labels are known, corrected labels must not become more probable in all other texts."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(700, 20)).astype(np.float32)
+    names = [["yes"] if row[0] + 0.7 * rng.normal() > 0.8 else ["no"] for row in X]
+    given = [[name for name in row if name == "yes"] for row in names]
+    trained = lt.Tagger(lt.DiSMEC(n_jobs=1, loss=loss), None).fit(X[:300], names[:300])
+    trained.calibrate(X[300:500], names[300:500])
+
+    def mean_proba(tagger: lt.Tagger) -> float:
+        return float(np.mean([{tag.label: tag.proba for tag in row}["yes"] for row in tagger.tag(X[600:], top_k=2)]))
+
+    def drift(row_ids: list[int]) -> float:
+        tagger = copy.deepcopy(trained)
+        tagger.learn(X[row_ids], [given[i] for i in row_ids], complete=False)
+        return mean_proba(tagger) - mean_proba(trained)
+
+    with_unknown, only_right = drift(list(range(500, 600))), drift([i for i in range(500, 600) if given[i]])
+    assert 0 < with_unknown < 0.6 * only_right
 
 
 def test_corrections_are_learnt(tagger: lt.Tagger) -> None:
@@ -107,7 +159,9 @@ def test_the_effect_is_measured_on_texts_held_back(tagger: lt.Tagger) -> None:
     assert learnt.precision is not None
     assert learnt.precision[1] == 1.0
     assert learnt.recall == (pytest.approx(learnt.recall[0]), 1.0)
+    assert learnt.expected_precision is not None
     assert "held-back texts: precision of the corrected labels" in str(learnt)
+    assert "their probabilities say" in str(learnt)
     assert "too few" in str(tagger.learn(["mail"], [["mail"]]))
 
 
@@ -160,18 +214,18 @@ def test_an_update_minimises_what_it_says(loss: str) -> None:
     """Compare with scipy's general minimiser on the objective as it is written in the module."""
     rng = np.random.default_rng(0)
     X = sp.random_array((30, 12), density=0.4, rng=rng, format="csr")
-    targets = rng.choice([-1.0, 1.0], 30)
+    shares = rng.choice([0.0, 0.3, 1.0], 30)
     margins = rng.normal(size=30)
     solver = updating.Solver(loss, 0.7, 1.0)
     rows = updating.Rows.of(X, 1.0)
     scale = rng.uniform(1, 20, rows.X.shape[1])
-    found = updating.update_label(solver, rows, None, targets, margins, scale)
+    found = updating.update_label(solver, rows, shares, margins, scale)
     dense = np.hstack([X.toarray()[:, rows.feature_ids], np.ones((30, 1))])
 
     def objective(v: np.ndarray) -> float:
-        z = targets * (margins + dense @ v)
-        losses = np.maximum(0, 1 - z) ** 2 if loss == "squared_hinge" else np.log1p(np.exp(-z))
-        return 0.5 * float((scale * v**2).sum()) + 0.7 * float(losses.sum())
+        at = margins + dense @ v
+        yes, no = (np.maximum(0, 1 - z) ** 2 if loss == "squared_hinge" else np.log1p(np.exp(-z)) for z in (at, -at))
+        return 0.5 * float((scale * v**2).sum()) + 0.7 * float((shares * yes + (1 - shares) * no).sum())
 
     best = scipy.optimize.minimize(objective, np.zeros(len(found)), method="BFGS", options={"gtol": 1e-8})
     assert objective(found) == pytest.approx(best.fun, rel=1e-5)

@@ -45,10 +45,12 @@ def learn_from_feedback(
     -------
     Learnt
     """
-    path = Path(os.path.normpath(model))
+    path, more = Path(os.path.normpath(model)), list(feedback)
+    if path.is_dir() and not more:
+        FeedbackStore(feedback_path(path), must_exist=True)  # no file is made for a model without feedback
     with _locked(path):
         start = _start(path)
-        stored = _all_feedback(path, list(feedback))
+        stored = _all_feedback(path, more)
         found = _named_today(start.tagger, [row for row in stored if row.number > start.upto])
         texts, right, wrong, complete = merge_feedback(found)
         changes = start.tagger._whole().changes
@@ -69,6 +71,8 @@ def learn_from_feedback(
 def roll_back(model: str | os.PathLike[str]) -> int:
     """Put the model back that the last `learn_from_feedback` replaced; return how many earlier ones are left."""
     path = Path(os.path.normpath(model))
+    if path.is_dir() and not _numbers(path):
+        raise ValueError(f"{path}: there is no earlier model to go back to")
     with _locked(path):
         numbers = _numbers(path)
         if not numbers:

@@ -40,7 +40,7 @@ def test_corrections_are_learnt_and_rolled_back(model: Path) -> None:
     trained = version_of(model)
     before = score(model, "web::server")
     printed = longtail("learn", model).stdout
-    assert printed.startswith("2 texts: 3 labels (1 new) corrected, 1 new word; too few texts")
+    assert printed.startswith("2 texts: 3 labels (1 new) corrected, 1 new word, others unchanged; too few texts")
     assert score(model, "web::server") < before - 0.1
     assert "cave" in lt.load(model, verify=True).label_names_
     assert "0 earlier models left" in longtail("rollback", model).stderr
@@ -48,6 +48,13 @@ def test_corrections_are_learnt_and_rolled_back(model: Path) -> None:
     failed = longtail("rollback", model, ok=False)
     assert failed.code == 2
     assert "there is no earlier model to go back to" in failed.stderr
+
+
+def test_commands_without_anything_to_do_make_no_files(tmp_path: Path) -> None:
+    lt.save(learnt_tagger(), tmp_path / "tags.model")
+    for command in ("learn", "rollback"):
+        assert longtail(command, tmp_path / "tags.model", ok=False).code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["tags.model"]
 
 
 def test_learning_twice_changes_nothing(model: Path) -> None:

@@ -3,8 +3,11 @@
 import pytest
 from fastapi.testclient import TestClient
 
+import longtail as lt
+from longtail.learning import learn_from_feedback, version_of
 from longtail.serve import Limits, ModelSettings, Service, find_models
 from tests.serve.fakes import FakeTagger
+from tests.serve.models import learnt_tagger
 from tests.serve.service import serving
 from tests.serve.test_server import save_model
 
@@ -52,6 +55,27 @@ def test_keys_and_limits_belong_to_one_model(client):
     assert client.post("/models/open/api/tag", json=body).status_code == 200
     answer = client.post("/models/locked/api/tag", json=body, headers={"x-api-key": "sesame"})
     assert answer.status_code == 422
+
+
+def test_feedback_of_one_model_never_reaches_another(tmp_path):
+    paths = {name: tmp_path / f"{name}.model" for name in ("first", "second")}
+    for path in paths.values():
+        lt.save(learnt_tagger(), path)
+    service = Service({name: ModelSettings(source=path, feedback=True) for name, path in paths.items()})
+    given = {"id": "1", "text": "a quux", "added": ["cave"], "author": "anna"}
+    other = {"id": "1", "text": "a zork", "rejected": ["web::server"], "author": "anna"}
+    with TestClient(service, client=("127.0.0.1", 1)) as client:
+        assert client.post("/models/second/api/feedback", json=given).json() == {"id": "1", "stored": True}
+        assert client.get("/api/feedback/count").json() == {"n_feedback": 0}
+        assert client.post("/api/feedback", json=other).json() == {"id": "1", "stored": True}  # the first model's ids
+        assert client.delete("/api/feedback?id=1").json() == {"n_deleted": 1}
+        assert client.get("/models/first/api/feedback/count").json() == {"n_feedback": 0}
+        assert client.get("/models/second/api/feedback/count").json() == {"n_feedback": 1}
+    untouched = version_of(paths["first"])
+    with pytest.raises(ValueError, match="no corrections to learn from"):
+        learn_from_feedback(paths["first"])
+    assert learn_from_feedback(paths["second"]).new_labels == ["cave"]
+    assert version_of(paths["first"]) == untouched
 
 
 def test_the_page_of_a_model_is_below_its_address(client):

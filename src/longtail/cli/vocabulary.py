@@ -13,6 +13,7 @@ from longtail.cli import options
 
 if TYPE_CHECKING:
     from longtail.tagging import Tagger
+    from longtail.vocabulary import Vocabulary
 
 
 @click.command()
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--data", type=click.Path(exists=True, path_type=Path), help="Held-out texts, to trust names by.")
 @click.option("--rename", nargs=2, metavar="ID NAME", help="Give a label another preferred name.")
 @click.option("--retire", metavar="ID", help="Never propose a label any more.")
+@click.option("--restore", metavar="ID", help="Propose a retired label again.")
 @click.option("--language", default="", help="Language of the names that are shown or given; default: none.")
 @options.reading_options
 @options.json_option
@@ -30,6 +32,7 @@ def vocabulary(
     data: Path | None,
     rename: tuple[str, str] | None,
     retire: str | None,
+    restore: str | None,
     language: str,
     reading: dict[str, Any],
     as_json: bool,
@@ -55,20 +58,23 @@ def vocabulary(
     if file is not None:
         given = (None, None) if data is None else tuple(options.read_texts(data, reading))
         tagger.set_vocabulary(longtail.read_vocabulary(file), *given)
-    if rename is not None or retire is not None:
-        tagger._change_vocabulary(_changed(model, tagger, rename, retire, language))
-    if file is not None or rename is not None or retire is not None:
+    is_changed = any(change is not None for change in (rename, retire, restore))
+    if is_changed:
+        found = _vocabulary_of(model, tagger)
+        found = found if rename is None else found.rename(*rename, language)
+        found = found if retire is None else found.retire(retire)
+        found = found if restore is None else found.retire(restore, retired=False)
+        tagger._change_vocabulary(found)
+    if file is not None or is_changed:
         save(tagger, model, overwrite=True)
     _describe(model, tagger, language, as_json=as_json)
 
 
-def _changed(model: Path, tagger: Tagger, rename: tuple[str, str] | None, retire: str | None, language: str) -> Any:
+def _vocabulary_of(model: Path, tagger: Tagger) -> Vocabulary:
     found = tagger.vocabulary_
     if found is None:
         raise ValueError(f"{model} has no vocabulary: run longtail vocabulary {model} FILE first")
-    if rename is not None:
-        found = found.rename(*rename, language)
-    return found if retire is None else found.retire(retire)
+    return found
 
 
 def _describe(model: Path, tagger: Tagger, language: str, *, as_json: bool) -> None:

@@ -327,6 +327,21 @@ class DiSMEC(XMCClassifier):
         self._fitted = Fitted(facts, OneVsAll(index, np.zeros_like(state.label_prints), state.n_unconverged))
         return self
 
+    def labels_changed_since(
+        self, before: DiSMEC, label_ids: ArrayLike, inserted: ArrayLike = ()
+    ) -> NDArray[np.int64]:
+        """Return those of some labels whose weights are not the same bits as in an earlier model.
+
+        Parameters
+        ----------
+        before : DiSMEC
+        label_ids : int array, labels of the earlier model
+        inserted : int array, default none
+            The places that were given to `insert_features` in between.
+        """
+        ids, places = np.asarray(label_ids, dtype=np.int64), np.asarray(inserted, dtype=np.int64)
+        return updating.changed_labels(before._whole().state.index, self._whole().state.index, ids, places)
+
     def estimate(self, X: Any, Y: Any, *, calibrate: bool = False) -> Estimate:
         """Estimate what ``fit(X, Y, calibrate=calibrate)`` will take: seconds, peak memory and model size.
 

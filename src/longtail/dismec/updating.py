@@ -2,7 +2,11 @@
 
 A label with weights w₀ gets w₀ + v, where v minimises
 
-    ½ Σ_f d_f·v_f² + Σ_i cost·loss(y_i·(w₀ + v)·x_i)        over the rows whose answer is known.
+    ½ Σ_f d_f·v_f² + Σ_i cost·(q_i·loss(s_i) + (1 − q_i)·loss(−s_i)),        s_i = (w₀ + v)·x_i
+
+over the rows of the corrections. q_i is 1 where the label is right and 0 where it is wrong. Where nobody said so, q_i is
+the share that makes the loss least at the score w₀·x_i: such a row speaks for what the model says already. Without it
+only right labels would be known in many texts, and every corrected label would become too probable.
 
 Training again would minimise the same with the old rows in the sum. Near w₀ these act like a quadratic whose diagonal
 is d_f = 1 + 2·cost·Σ x_f² over the old rows that were active. The model does not hold them, but it says how many rows a
@@ -39,15 +43,21 @@ class Solver:
     bias: float
     prune_below: float = 0.0
 
-    def slopes(self, targets: NDArray[np.float64], margins: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    def slopes(self, shares: NDArray[np.float64], margins: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
         """Return value, first and second derivative by the margin of each row's loss, times the cost."""
-        z = targets * margins
         if self.loss == "logistic":
-            chance = 1 / (1 + np.exp(np.clip(z, -500, 500)))
-            value = np.logaddexp(0, -z)
-            return self.cost * value, -self.cost * targets * chance, self.cost * chance * (1 - chance)
-        gap = np.maximum(0, 1 - z)
-        return self.cost * gap**2, -2 * self.cost * targets * gap, np.where(gap > 0, 2 * self.cost, 0.0)
+            chance = _logistic(margins)
+            value = np.logaddexp(0, margins) - shares * margins
+            return self.cost * value, self.cost * (chance - shares), self.cost * chance * (1 - chance)
+        below, above = np.maximum(0, 1 - margins), np.maximum(0, 1 + margins)
+        value = shares * below**2 + (1 - shares) * above**2
+        slope = (1 - shares) * above - shares * below
+        curvature = shares * (below > 0) + (1 - shares) * (above > 0)
+        return self.cost * value, 2 * self.cost * slope, 2 * self.cost * curvature
+
+    def shares_at(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the share of right answers for which the loss is least at these scores."""
+        return _logistic(margins) if self.loss == "logistic" else np.clip((1 + margins) / 2, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -72,8 +82,7 @@ class Rows:
 def update_label(
     solver: Solver,
     rows: Rows,
-    row_ids: NDArray[np.int64] | None,
-    targets: NDArray[np.float64],
+    shares: NDArray[np.float64],
     margins: NDArray[np.float64],
     precisions: NDArray[np.float64],
 ) -> NDArray[np.float64]:
@@ -81,16 +90,14 @@ def update_label(
 
     Parameters
     ----------
-    row_ids : the rows whose answer is known; None for all
-    targets : float64 (n_known_rows,), 1 or -1
-    margins : float64 (n_known_rows,), their scores now
+    shares : float64 (n_rows,) in [0, 1], the q_i
+    margins : float64 (n_rows,), their scores now
     precisions : float64 (n_features_of_rows + 1,), the d_f
     """
-    X = rows.X if row_ids is None else sp.csr_array(rows.X[row_ids])
-    transposed = rows.transposed if row_ids is None else sp.csr_array(X.T.tocsr())
+    X, transposed = rows.X, rows.transposed
     root = np.sqrt(precisions)  # in u = root·v the old rows count like ½‖u‖²
     u, moved = np.zeros(len(root)), margins.copy()
-    value, slope, curvature = solver.slopes(targets, moved)
+    value, slope, curvature = solver.slopes(shares, moved)
     objective = float(value.sum())
     for _ in range(_MAX_STEPS):
         gradient = u + (transposed @ slope) / root
@@ -103,7 +110,7 @@ def update_label(
         while size > _SMALLEST_STEP:
             tried = u + size * step
             there = margins + X @ (tried / root) if size == 1.0 else moved + size * along
-            value, slope, curvature = solver.slopes(targets, there)
+            value, slope, curvature = solver.slopes(shares, there)
             new_objective = 0.5 * float(tried @ tried) + float(value.sum())
             if new_objective < objective:
                 break
@@ -112,6 +119,10 @@ def update_label(
             break
         u, moved, objective = tried, there, new_objective
     return u / root
+
+
+def _logistic(margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * margins)))
 
 
 def _conjugate_gradients(
@@ -170,18 +181,12 @@ class Corrections:
         """Rows that have each label."""
         return np.asarray(np.diff(self.right.indptr), dtype=np.int64)
 
-    def known_rows(self, place: int, *, is_new: bool) -> tuple[NDArray[np.int64] | None, NDArray[np.float64]]:
-        """Return the rows that say something about a label (None: all), and 1 or -1 for each."""
-        targets = np.full(self.X.shape[0], -1.0)
-        right = self.right.indices[self.right.indptr[place] : self.right.indptr[place + 1]]
-        targets[right] = 1
-        if is_new or self.is_complete.all():
-            return None, targets
-        is_known = self.is_complete.copy()
-        is_known[right] = True
-        is_known[self.wrong.indices[self.wrong.indptr[place] : self.wrong.indptr[place + 1]]] = True
-        row_ids = np.flatnonzero(is_known)
-        return row_ids, targets[row_ids]
+    def shares(self, place: int, otherwise: NDArray[np.float64], *, is_new: bool) -> NDArray[np.float64]:
+        """Return 1 for rows that have a label, 0 for those that have not, and `otherwise` where it is not known."""
+        found = np.where(self.is_complete | is_new, 0.0, otherwise)
+        found[self.wrong.indices[self.wrong.indptr[place] : self.wrong.indptr[place + 1]]] = 0
+        found[self.right.indices[self.right.indptr[place] : self.right.indptr[place + 1]]] = 1
+        return found
 
 
 def correct(
@@ -199,14 +204,13 @@ def correct(
     parts: list[sp.csr_array] = []
     for place, label_id in enumerate(label_ids.tolist()):
         is_new = label_id >= n_old or label_counts[label_id] == 0
-        row_ids, targets = corrections.known_rows(place, is_new=is_new)
         weights = by_word[[place]].toarray().ravel().astype(np.float64)
         margins = rows.X @ np.append(weights, biases[place] / solver.bias if solver.bias else 0.0)
         # Any row may speak against a new label: as many are taken to be active as there were.
         n_active = float(n_rows) if is_new else _ACTIVE_PER_POSITIVE * float(label_counts[label_id])
         scale = precisions(shares, rows, n_active, solver)
-        known = margins if row_ids is None else margins[row_ids]
-        change = update_label(solver, rows, row_ids, targets, known, scale)
+        answers = corrections.shares(place, solver.shares_at(margins), is_new=is_new)
+        change = update_label(solver, rows, answers, margins, scale)
         biases[place] += change[-1] * solver.bias
         parts.append(_with_change(old[[place]], rows.feature_ids, weights, change[:-1], solver.prune_below))
     columns = sp.csr_array(sp.vstack(parts, format="csr")) if parts else old
@@ -292,6 +296,33 @@ def replace_columns(
     else:
         weights = np.insert(weights[kept], places, by_feature.data.astype(np.float32))
     return WeightIndex(indptr, np.insert(kept_ids, places, new_ids), weights, codes, scales, all_biases)
+
+
+def changed_labels(
+    before: WeightIndex, after: WeightIndex, label_ids: NDArray[np.int64], places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return those of some labels whose weights are not the same bits in `after`, which has new features at `places`."""
+    is_asked = np.zeros(max(len(before.biases), len(after.biases)), dtype=bool)
+    is_asked[label_ids] = True
+    features = np.arange(len(before.indptr) - 1)
+    old = _entries(before, features + np.searchsorted(places, features, side="right"), is_asked)
+    new = _entries(after, np.arange(len(after.indptr) - 1), is_asked)
+    is_changed = before.biases[label_ids].view(np.int32) != after.biases[label_ids].view(np.int32)
+    if before.is_int8:
+        is_changed |= before.scales[label_ids].view(np.int32) != after.scales[label_ids].view(np.int32)
+    if not all(map(np.array_equal, old, new)):
+        entries = [set(zip(*(part.tolist() for part in parts), strict=True)) for parts in (old, new)]
+        is_changed |= np.isin(label_ids, [label_id for label_id, _, _ in entries[0] ^ entries[1]])
+    return label_ids[is_changed]
+
+
+def _entries(
+    index: WeightIndex, features: NDArray[np.int64], is_asked: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[Any]]:
+    """Return label, feature and bits of each weight of some labels, in the order of the index."""
+    kept = is_asked[index.label_ids]
+    bits = index.codes if index.is_int8 else index.weights.view(np.int32)
+    return index.label_ids[kept], np.repeat(features, np.diff(index.indptr))[kept], bits[kept]
 
 
 def insert_features(index: WeightIndex, places: NDArray[np.int64]) -> WeightIndex:

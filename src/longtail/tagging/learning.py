@@ -55,6 +55,11 @@ class Learnt:
     precision, recall : tuple of two floats, or None
         Before and after, on the held-back texts, over the changed labels: the share of proposals that were right, and
         the share of right labels that were proposed. Pairs of a text and a label without an answer do not count.
+    expected_precision : tuple of two floats, or None
+        The mean probability of these proposals, before and after, where the tagger is calibrated. Near `precision`
+        the probabilities can be trusted.
+    n_others_changed : int
+        Labels whose weights changed though no text speaks of them: compared bit by bit after learning, and always 0.
     """
 
     n_texts: int
@@ -64,17 +69,24 @@ class Learnt:
     n_held_back: int = 0
     precision: tuple[float, float] | None = None
     recall: tuple[float, float] | None = None
+    expected_precision: tuple[float, float] | None = None
+    n_others_changed: int = 0
 
     def __str__(self) -> str:
         words = f", {counted(self.n_new_words, 'new word')}" if self.n_new_words else ""
         new = f" ({len(self.new_labels)} new)" if self.new_labels else ""
         learnt = f"{counted(self.n_texts, 'text')}: {counted(self.n_corrected, 'label')}{new} corrected{words}"
+        others = f"{counted(self.n_others_changed, 'other label')} changed" if self.n_others_changed else "others unchanged"
         if self.precision is None or self.recall is None:
-            return f"{learnt}; too few texts to measure the effect"
+            return f"{learnt}, {others}; too few texts to measure the effect"
+        said = ""
+        if self.expected_precision is not None:
+            before, after = self.expected_precision
+            said = f" (their probabilities say {before:.0%} → {after:.0%})"
         (before, after), (found_before, found_after) = self.precision, self.recall
         return (
-            f"{learnt}; on {counted(self.n_held_back, 'held-back text')}: precision of the corrected labels "
-            f"{before:.0%} → {after:.0%}, recall {found_before:.0%} → {found_after:.0%}; other labels unchanged"
+            f"{learnt}, {others}; on {counted(self.n_held_back, 'held-back text')}: precision of the corrected labels "
+            f"{before:.0%} → {after:.0%}{said}, recall {found_before:.0%} → {found_after:.0%}"
         )
 
 
@@ -96,13 +108,19 @@ def learn(state: TaggerState, verdicts: Verdicts, *, held_back: float, seed: int
         taught = verdicts.at(inside)
         if taught.names:
             measured = _measure(state, _taught(state, taught)[0], taught.names, verdicts.at(outside))
-    learnt, n_new_words = _taught(state, verdicts)
+    learnt, places = _taught(state, verdicts)
     new_labels = learnt.label_names[len(state.label_names) :]
-    return learnt, Learnt(n_texts, len(verdicts.names), new_labels, n_new_words, **measured)
+    corrected = {state.label_ids.get(name) for name in verdicts.names}
+    others = [label_id for label_id in range(len(state.label_names)) if label_id not in corrected]
+    estimator: Any = learnt.estimator  # one that can correct labels
+    changed = estimator.labels_changed_since(state.estimator, others, places)
+    return learnt, Learnt(
+        n_texts, len(verdicts.names), new_labels, len(places), n_others_changed=len(changed), **measured
+    )
 
 
-def _taught(state: TaggerState, verdicts: Verdicts) -> tuple[TaggerState, int]:
-    """Correct every label that has a verdict; also return the number of new words."""
+def _taught(state: TaggerState, verdicts: Verdicts) -> tuple[TaggerState, NDArray[np.int64]]:
+    """Correct every label that has a verdict; also return the old features that the new words lie before."""
     n_old = len(state.label_names)
     # A new label that is only ever rejected has nothing to learn.
     right = {name for row in verdicts.right for name in row}
@@ -116,11 +134,10 @@ def _taught(state: TaggerState, verdicts: Verdicts) -> tuple[TaggerState, int]:
         return indicator([[place_of[ids[name]] for name in row if name in ids] for row in rows], len(label_ids))
 
     estimator: Any = copy.copy(state.estimator)  # one that can correct labels
-    vectorizer, n_new_words = state.vectorizer, 0
+    vectorizer, places = state.vectorizer, np.empty(0, dtype=np.int64)
     if vectorizer is not None:
         vectorizer, places = vectorizer.with_new_features(verdicts.inputs, estimator.n_rows_)
-        n_new_words = len(places)
-        if n_new_words:
+        if len(places):
             estimator.insert_features(places)
     grown = replace(state, vectorizer=vectorizer)
     estimator.correct_labels(
@@ -133,45 +150,69 @@ def _taught(state: TaggerState, verdicts: Verdicts) -> tuple[TaggerState, int]:
     made = replace(
         state, estimator=estimator, vectorizer=vectorizer, label_names=label_names, metrics={}, evaluated_on=None
     )
-    return made.with_change("trained"), n_new_words
+    return made.with_change("trained"), places
 
 
 def _measure(before: TaggerState, after: TaggerState, names: list[str], verdicts: Verdicts) -> dict[str, Any]:
     """Compare two states on texts that neither has learnt from."""
-    tallies = [_tally(state, set(names), verdicts) for state in (before, after)]
-    if any(n_right_labels == 0 for _, _, n_right_labels in tallies):
+    then, now = (_tally(state, set(names), verdicts) for state in (before, after))
+    if then.n_right == 0:
         return {}
-    precision, recall = (
-        tuple(n_hits / max(1, n_proposed) for n_hits, n_proposed, _ in tallies),
-        tuple(n_hits / n_right for n_hits, _, n_right in tallies),
-    )
-    return {"n_held_back": len(verdicts.right), "precision": precision, "recall": recall}
+    measured = {"n_held_back": len(verdicts.right)}
+    measured |= {"precision": (then.precision, now.precision), "recall": (then.recall, now.recall)}
+    if before.calibration is not None:
+        measured["expected_precision"] = (then.expected_precision, now.expected_precision)
+    return measured
 
 
-def _tally(state: TaggerState, names: set[str], verdicts: Verdicts) -> tuple[int, int, int]:
-    """Count right proposals, proposals, and right labels, over these labels and what is known of each text."""
+class _Tally(NamedTuple):
+    """Right proposals, proposals, the sum of their probabilities, and right labels."""
+
+    n_hits: int
+    n_proposed: int
+    sum_proba: float
+    n_right: int
+
+    @property
+    def precision(self) -> float:
+        return self.n_hits / max(1, self.n_proposed)
+
+    @property
+    def expected_precision(self) -> float:
+        return self.sum_proba / max(1, self.n_proposed)
+
+    @property
+    def recall(self) -> float:
+        return self.n_hits / self.n_right
+
+
+def _tally(state: TaggerState, names: set[str], verdicts: Verdicts) -> _Tally:
+    """Count over these labels and what is known of each text."""
     n_hits = n_proposed = n_right = 0
+    sum_proba = 0.0
     for proposed, right, wrong, is_complete in zip(
         _proposals(state, verdicts.inputs), verdicts.right, verdicts.wrong, verdicts.is_complete, strict=True
     ):
         wanted = names & set(right)
-        given = names & proposed
+        given = names & proposed.keys()
         known = given if is_complete else given & (wanted | set(wrong))
         n_hits += len(given & wanted)
         n_proposed += len(known)
+        sum_proba += sum(proposed[name] for name in sorted(known))
         n_right += len(wanted)
-    return n_hits, n_proposed, n_right
+    return _Tally(n_hits, n_proposed, sum_proba, n_right)
 
 
-def _proposals(state: TaggerState, inputs: Any) -> list[set[str]]:
-    """Return the labels that a calibrated tagger decides for, or else those with a positive score."""
+def _proposals(state: TaggerState, inputs: Any) -> list[dict[str, float]]:
+    """Return the labels that a calibrated tagger decides for, or else those with a positive score; and probabilities."""
     rows = state.rows(inputs)
     label_ids, scores = state.estimator.predict_top_k(rows, min(100, len(state.label_names)), utility="score")
-    if state.calibration is None:
-        given = (label_ids >= 0) & (scores > 0)
-    else:
-        given = state.calibration.decide(label_ids, scores)
+    proba = np.zeros_like(scores)
+    given = (label_ids >= 0) & (scores > 0)
+    if state.calibration is not None:
+        proba = state.calibration.proba(label_ids, scores)
+        given = state.calibration.decide_by_proba(label_ids, proba)
     return [
-        {state.label_names[label_id] for label_id in ids[kept].tolist()}
-        for ids, kept in zip(label_ids, given, strict=True)
+        {state.label_names[label_id]: p for label_id, p in zip(ids[kept].tolist(), row[kept].tolist(), strict=True)}
+        for ids, row, kept in zip(label_ids, proba, given, strict=True)
     ]
