@@ -327,9 +327,7 @@ class DiSMEC(XMCClassifier):
         self._fitted = Fitted(facts, OneVsAll(index, np.zeros_like(state.label_prints), state.n_unconverged))
         return self
 
-    def labels_changed_since(
-        self, before: DiSMEC, label_ids: ArrayLike, inserted: ArrayLike = ()
-    ) -> NDArray[np.int64]:
+    def labels_changed_since(self, before: DiSMEC, label_ids: ArrayLike, inserted: ArrayLike = ()) -> NDArray[np.int64]:
         """Return those of some labels whose weights are not the same bits as in an earlier model.
 
         Parameters

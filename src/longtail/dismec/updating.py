@@ -4,9 +4,9 @@ A label with weights w₀ gets w₀ + v, where v minimises
 
     ½ Σ_f d_f·v_f² + Σ_i cost·(q_i·loss(s_i) + (1 − q_i)·loss(−s_i)),        s_i = (w₀ + v)·x_i
 
-over the rows of the corrections. q_i is 1 where the label is right and 0 where it is wrong. Where nobody said so, q_i is
-the share that makes the loss least at the score w₀·x_i: such a row speaks for what the model says already. Without it
-only right labels would be known in many texts, and every corrected label would become too probable.
+over the rows of the corrections. q_i is 1 where the label is right and 0 where it is wrong. Where nobody said so, it
+is the share that makes the loss least at the score w₀·x_i: such a row speaks for what the model says already. Without
+it, only right labels would be known in many texts, and every corrected label would become too probable.
 
 Training again would minimise the same with the old rows in the sum. Near w₀ these act like a quadratic whose diagonal
 is d_f = 1 + 2·cost·Σ x_f² over the old rows that were active. The model does not hold them, but it says how many rows a
@@ -301,7 +301,7 @@ def replace_columns(
 def changed_labels(
     before: WeightIndex, after: WeightIndex, label_ids: NDArray[np.int64], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return those of some labels whose weights are not the same bits in `after`, which has new features at `places`."""
+    """Return those labels whose weights are other bits in `after`, which has new features at `places`."""
     is_asked = np.zeros(max(len(before.biases), len(after.biases)), dtype=bool)
     is_asked[label_ids] = True
     features = np.arange(len(before.indptr) - 1)
@@ -310,10 +310,10 @@ def changed_labels(
     is_changed = before.biases[label_ids].view(np.int32) != after.biases[label_ids].view(np.int32)
     if before.is_int8:
         is_changed |= before.scales[label_ids].view(np.int32) != after.scales[label_ids].view(np.int32)
-    if not all(map(np.array_equal, old, new)):
+    if not all(np.array_equal(one, other) for one, other in zip(old, new, strict=True)):
         entries = [set(zip(*(part.tolist() for part in parts), strict=True)) for parts in (old, new)]
         is_changed |= np.isin(label_ids, [label_id for label_id, _, _ in entries[0] ^ entries[1]])
-    return label_ids[is_changed]
+    return np.asarray(label_ids[is_changed])
 
 
 def _entries(

@@ -76,7 +76,9 @@ class Learnt:
         words = f", {counted(self.n_new_words, 'new word')}" if self.n_new_words else ""
         new = f" ({len(self.new_labels)} new)" if self.new_labels else ""
         learnt = f"{counted(self.n_texts, 'text')}: {counted(self.n_corrected, 'label')}{new} corrected{words}"
-        others = f"{counted(self.n_others_changed, 'other label')} changed" if self.n_others_changed else "others unchanged"
+        others = (
+            f"{counted(self.n_others_changed, 'other label')} changed" if self.n_others_changed else "others unchanged"
+        )
         if self.precision is None or self.recall is None:
             return f"{learnt}, {others}; too few texts to measure the effect"
         said = ""
@@ -158,7 +160,7 @@ def _measure(before: TaggerState, after: TaggerState, names: list[str], verdicts
     then, now = (_tally(state, set(names), verdicts) for state in (before, after))
     if then.n_right == 0:
         return {}
-    measured = {"n_held_back": len(verdicts.right)}
+    measured: dict[str, Any] = {"n_held_back": len(verdicts.right)}
     measured |= {"precision": (then.precision, now.precision), "recall": (then.recall, now.recall)}
     if before.calibration is not None:
         measured["expected_precision"] = (then.expected_precision, now.expected_precision)
@@ -204,7 +206,7 @@ def _tally(state: TaggerState, names: set[str], verdicts: Verdicts) -> _Tally:
 
 
 def _proposals(state: TaggerState, inputs: Any) -> list[dict[str, float]]:
-    """Return the labels that a calibrated tagger decides for, or else those with a positive score; and probabilities."""
+    """Return labels and probabilities: what a calibrated tagger decides for, or else positive scores."""
     rows = state.rows(inputs)
     label_ids, scores = state.estimator.predict_top_k(rows, min(100, len(state.label_names)), utility="score")
     proba = np.zeros_like(scores)
