@@ -54,7 +54,9 @@ public:
         for (std::int64_t i = 0; i < size_; ++i)
             std::fill(values_.data() + i * stride_ + size_, values_.data() + i * stride_ + padded(size_), 0.0F);
     }
-    static constexpr int kBlocks = 2;
+    // New rows are multiplied in so many blocks of lanes at once. One where a block takes several registers: the
+    // scattered rows then stay in the smaller second-level caches of such machines (6 % of a fit to EURLex-4K).
+    static constexpr int kBlocks = kLaneRegisters == 1 ? 2 : 1;
 
     // out[i] = row i · v for the listed rows; v has size() entries, padded with zeros to whole lanes.
     void multiply(const std::vector<std::int32_t>& which, const float* v, float* out) const {
