@@ -56,9 +56,10 @@ build: $(VENV)/.built
 demo: $(if $(wildcard $(VENV)/.built),$(VENV)/.built,$(VENV)/.demo-built)
 	@$(BIN)/python examples/tag_debian_packages.py
 
-# Type checks and sanitized tests use one core each, so two of these run at a time.
+# Type checks and sanitized tests use one core each, so two of these run at a time. CI adds clients-test by ALSO.
+ALSO ?=
 test:
-	@$(MAKE) --no-print-directory -j 2 --output-sync checks
+	@$(MAKE) --no-print-directory -j 2 --output-sync checks $(ALSO)
 	@$(MAKE) --no-print-directory python-test
 checks: lint types layers stub-check cpp-test asan tsan
 
