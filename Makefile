@@ -112,7 +112,9 @@ clients-test: $(VENV)/.built
 	@$(MAKE) --no-print-directory $(CLIENTS)/annif/.ready $(CLIENTS)/others/.ready
 	@if test -e $(CLIENTS)/annif/.ready; then LONGTAIL_ANNIF=$(abspath $(CLIENTS))/annif/bin/annif \
 	    $(BIN)/python -m pytest tests/clients/test_annif_backend.py tests/clients/test_annif_service.py; fi
-	@if test -e $(CLIENTS)/others/.ready; then $(CLIENTS)/others/bin/python -m pytest tests/clients --ignore-glob='*annif*'; fi
+	@if test -e $(CLIENTS)/others/.ready; then $(CLIENTS)/others/bin/python -m pytest tests/clients --ignore-glob='*annif*' && \
+	    $(CLIENTS)/others/bin/python -m pytest tests/datasets/test_in_memory.py tests/test_embeddings.py tests/test_coming_from.py \
+	    -k 'hugging_face or wordllama or mlflow'; fi
 
 doctest:
 	@scripts/install-doctest
