@@ -58,6 +58,23 @@ def test_folds_hold_every_label_that_has_enough_rows(data: Any) -> None:
         np.testing.assert_array_equal(first, second)
 
 
+def test_shuffles_hold_every_label_and_differ(data: Any) -> None:
+    shuffles = ours.StratifiedShuffles(3, test_share=0.25, random_state=1)
+    splits = list(shuffles.split(data.X, data.Y))
+    assert shuffles.get_n_splits() == len(splits) == 3
+    total = data.Y.sum(axis=0)
+    for train, test in splits:
+        assert sorted([*train, *test]) == list(range(240))
+        assert (np.abs(data.Y[test].sum(axis=0) - total / 4) <= np.maximum(1, 0.2 * total)).all()
+    assert len({tuple(test) for _, test in splits}) == 3
+    for (_, first), (_, second) in zip(splits, shuffles.split(None, data.Y.toarray()), strict=True):
+        np.testing.assert_array_equal(first, second)
+    found = ours.cross_val_score(lt.Popularity(), data.X, data.Y, scoring=lt.scorers["p@1"], cv=shuffles)
+    assert np.isfinite(found).all()
+    with pytest.raises(ValueError, match="StratifiedShuffles: n_splits must be"):
+        list(ours.StratifiedShuffles(0).split(None, data.Y))
+
+
 def test_scikit_learns_search_takes_the_folds_and_sparse_labels(data: Any) -> None:
     search = theirs.GridSearchCV(
         lt.DiSMEC(n_jobs=1), {"cost": [1e-4, 1.0]}, scoring=lt.scorers["p@1"], cv=ours.StratifiedFolds(2)

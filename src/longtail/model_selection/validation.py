@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._rules import Int, check_value
-from longtail.model_selection.stratification import stratified_folds
+from longtail.model_selection.stratification import stratified_folds, stratified_split
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,49 @@ class StratifiedFolds:
         return self.n_splits
 
 
+@dataclass(frozen=True)
+class StratifiedShuffles:
+    """Split rows into a training and a test part several times, each with its share of every label.
+
+    What ``ShuffleSplit`` is to ``KFold``: the parts of different splits overlap, and the number of splits does not
+    depend on the size of the test part.
+
+    Parameters
+    ----------
+    n_splits : int, default 5
+    test_share : float in (0, 1), default 0.2
+    order : 1 or 2, default 2
+        Whether pairs of labels that occur together are spread evenly too.
+    random_state : int, default 0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.model_selection import StratifiedShuffles
+    >>> Y = np.repeat(np.eye(3), 10, axis=0)
+    >>> [Y[test].sum(axis=0).tolist() for _, test in StratifiedShuffles(2, test_share=0.1).split(Y, Y)]
+    [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+    """
+
+    n_splits: int = 5
+    test_share: float = 0.2
+    order: int = 2
+    random_state: int = 0
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield the training rows and the test rows of each split; X and `groups` are ignored."""
+        check_value("StratifiedShuffles", "n_splits", self.n_splits, (Int(1),))
+        check_value("StratifiedShuffles", "random_state", self.random_state, (Int(0),))
+        labels = _label_matrix(y)
+        for split in range(self.n_splits):
+            seed = int(np.random.SeedSequence([self.random_state, split]).generate_state(1)[0])
+            yield stratified_split(labels, self.test_share, order=self.order, random_state=seed)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of splits."""
+        return self.n_splits
+
+
 def cross_validate(
     estimator: Any,
     X: Any,
@@ -80,7 +123,8 @@ def cross_validate(
     scoring : str, callable, list or dict, optional
         ``lt.scorers["psp@5"]`` and the like, scikit-learn's names such as "f1_micro", or several of them.
     cv : int, splitter or iterable of splits, default 5
-        An int gives `StratifiedFolds`; for 1-D classes, scikit-learn's folds.
+        An int gives `StratifiedFolds`, and `StratifiedShuffles` is another splitter for label matrices; for 1-D
+        classes, an int gives scikit-learn's folds.
     groups, n_jobs, verbose, params, pre_dispatch, return_train_score, return_estimator, return_indices, error_score
         As in scikit-learn. The folds themselves run in parallel with `n_jobs`; an estimator has threads of its own.
 
@@ -175,7 +219,7 @@ def _label_matrix(y: Any) -> Any:
         if matrix.ndim == 2 and matrix.dtype.kind in "biuf":
             return matrix
         raise ValueError(
-            f"StratifiedFolds: y must be a 0/1 matrix or lists of label names, got {matrix.ndim}-D {matrix.dtype}; "
+            f"stratified splits: y must be a 0/1 matrix or lists of label names, got {matrix.ndim}-D {matrix.dtype}; "
             "use scikit-learn's StratifiedKFold for 1-D classes"
         )
     ids: dict[Any, int] = {}
