@@ -7,9 +7,10 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
+from unittest import mock
 
 import pytest
 
@@ -25,11 +26,12 @@ class Answer(NamedTuple):
     stderr: str
 
 
-def longtail(*arguments: str | Path, ok: bool = True) -> Answer:
+def longtail(*arguments: str | Path, ok: bool = True, stdin: bytes = b"") -> Answer:
     """Run the command line in this process: the same code as from a shell, without a new interpreter each time."""
     stdout, stderr = io.StringIO(), io.StringIO()
     code = 0
-    with redirect_stdout(stdout), redirect_stderr(stderr):
+    piped = mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin))))  # type: ignore[arg-type]
+    with redirect_stdout(stdout), redirect_stderr(stderr), piped if stdin else nullcontext():
         try:
             main([str(argument) for argument in arguments])
         except SystemExit as leaving:
@@ -98,7 +100,7 @@ def test_predict_can_use_fewer_trees(tmp_path: Path, model: Path, train_file: Pa
     assert longtail("predict", forest, train_file, "--n-trees", "1").stdout != everything
     assert longtail("predict", forest, train_file, "--n-trees", "3").stdout == everything
     refused = longtail("predict", forest, train_file, "--n-trees", "4", ok=False)
-    assert "FastXML: n_trees must be an int in [1, 3], got 4" in refused.stderr
+    assert "FastXML: --n-trees must be an int in [1, 3], got 4" in refused.stderr
     assert "not Popularity" in longtail("predict", model, train_file, "--n-trees", "1", ok=False).stderr
 
 
@@ -118,7 +120,7 @@ def test_predict_never_replaces_what_is_not_a_file(tmp_path: Path, model: Path, 
         (["train", "TRAIN", "-o", "MODEL"], "exists; pass --overwrite"),
         (["train", "TRAIN", "-o", "m2", "-e", "Popular"], "estimator must be one of"),
         (["train", "TRAIN", "-o", "m2", "-e", "Popularity", "-p", "n_jobs"], "a parameter is given as name=value"),
-        (["train", "TRAIN", "-o", "m2", "-e", "Popularity", "-p", "n_jobs=0"], "n_jobs must be"),
+        (["train", "TRAIN", "-o", "m2", "-e", "Popularity", "-p", "n_jobs=0"], "--n-jobs must be"),
         (["train", "TRAIN", "-o", "m2", "-e", "Popularity", "-p", "n_tres=3"], "has no parameter"),
         (["train", "BROKEN", "-o", "m2", "-e", "Popularity"], "line 2"),
         (["train", "TRAIN", "-o", "m2", "-t", "max_ngram=2"], "--text-param is for texts, but"),

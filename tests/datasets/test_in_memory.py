@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 
+import longtail as lt
 from longtail.datasets import texts_and_labels
 from longtail.tagging.label_names import encode_labels
 
@@ -83,6 +84,26 @@ def test_arrow_tables() -> None:
     same(table)
     same(table["text"], table["labels"])
     same(table.to_batches()[0])
+    same(table.to_reader())
+    same(table.select(["text"]).to_reader(), LABELS)
+
+
+class ArrowStream:
+    """Has Arrow's C stream interface and nothing else, as the results of database drivers do."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def test_arrow_streams() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"body": TEXTS, "labels": LABELS})
+    same(ArrowStream(table), text_column="body")
+    tagger = lt.Tagger(lt.Popularity(), lt.TextVectorizer(min_df=1)).fit(ArrowStream(table), text_column="body")
+    assert tagger.tag(ArrowStream(table.select(["body"]))) == tagger.tag(TEXTS)
 
 
 def test_hugging_face_datasets() -> None:

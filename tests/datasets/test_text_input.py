@@ -242,8 +242,9 @@ def test_labels_that_would_not_come_back_are_refused(tmp_path: Path) -> None:
     for name, label in (("a.csv", "x;y"), ("a.csv", " x"), ("a.ft", "new york"), ("a.tsv", "")):
         with pytest.raises(ValueError, match=r"row 0: .*\.jsonl"):
             write_text(tmp_path / name, ["a"], [[label]])
-    with pytest.raises(ValueError, match=r"texts are written as \.jsonl, \.csv, \.tsv or \.fasttext"):
-        write_text(tmp_path / "a.parquet", ["a"], [["x"]])
+    for name in ("a.xlsx", "a.parquet.gz"):
+        with pytest.raises(ValueError, match=r"texts are written as \.jsonl, \.json, \.csv, \.tsv or \.fasttext"):
+            write_text(tmp_path / name, ["a"], [["x"]])
     with pytest.raises(ValueError, match="texts and ids must have the same length, got 1 and 2"):
         write_text(tmp_path / "a.csv", ["a"], [["x"]], ids=[1, 2])
     assert list(tmp_path.iterdir()) == []

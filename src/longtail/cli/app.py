@@ -25,6 +25,7 @@ from longtail.cli.queue import queue
 from longtail.cli.report import report
 from longtail.cli.reproduce import reproduce
 from longtail.cli.serve import serve
+from longtail.cli.shell_words import in_shell_words
 from longtail.cli.tag import tag
 from longtail.cli.train import train
 from longtail.cli.tune import tune
@@ -100,7 +101,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _leave(str(error) or "out of memory; use fewer threads (--n-jobs), smaller data or a larger machine", 2)
     except (ValueError, TypeError, OSError, ImportError) as error:
         message = " ".join(str(error).split()) or type(error).__name__
-        _leave(" ".join([message, *(f"({note})" for note in getattr(error, "__notes__", ()))]), 2)
+        message = " ".join([message, *(f"({note})" for note in getattr(error, "__notes__", ()))])
+        _leave(in_shell_words(message, _command_of(sys.argv[1:] if arguments is None else arguments)), 2)
+
+
+def _command_of(arguments: Sequence[str]) -> click.Command:
+    """Return the command that the arguments call."""
+    found: click.Command = app
+    for word in arguments:
+        if isinstance(found, click.Group):
+            found = found.commands.get(word, found)
+    return found
 
 
 def _leave(message: str, code: int) -> None:

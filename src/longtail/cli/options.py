@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from longtail.cli import vectors
 from longtail.cli.completing import complete_models
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ def reading_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--label-separator", metavar="TEXT", help="What separates labels in one cell; default in CSV: ;")
     @click.option("--format", "format_name", metavar="FORMAT", help="jsonl, json, csv, tsv, fasttext, annif, lines, …")
     @click.option("--encoding", metavar="NAME", help="Encoding of the texts; default: UTF-8.")
+    @click.option("--no-quotes", is_flag=True, help="Quotation marks in CSV and TSV are plain text.")
     @functools.wraps(command)
     def with_reading(
         text_column: tuple[str, ...],
@@ -131,6 +133,7 @@ def reading_options(command: Callable[..., None]) -> Callable[..., None]:
         label_separator: str | None,
         format_name: str | None,
         encoding: str | None,
+        no_quotes: bool,
         **others: Any,
     ) -> None:
         columns, weights = _weighted_columns(text_column)
@@ -141,10 +144,24 @@ def reading_options(command: Callable[..., None]) -> Callable[..., None]:
             "label_separator": label_separator,
             "format": format_name,
             "encoding": encoding,
+            "quotes": False if no_quotes else None,
         }
         command(reading={name: value for name, value in given.items() if value is not None}, **others)
 
     return with_reading
+
+
+def reading_words(reading: Mapping[str, Any]) -> list[str]:
+    """Write the dict `reading` as the options it came from."""
+    columns = reading.get("text_column", ())
+    weights = reading.get("text_weights", [1] * len(columns))
+    words = []
+    for column, weight in zip(columns, weights, strict=True):
+        words += ["--text-column", column if weight == 1 else f"{column}={weight}"]
+    for name in ("label_column", "label_separator", "format", "encoding"):
+        if name in reading:
+            words += [f"--{name.replace('_', '-')}", reading[name]]
+    return words if reading.get("quotes", True) else [*words, "--no-quotes"]
 
 
 def _weighted_columns(pairs: tuple[str, ...]) -> tuple[list[str], list[int] | None]:
@@ -174,16 +191,30 @@ def is_text(path: Path, reading: Mapping[str, Any] | None = None) -> bool:
     """Whether a data file holds texts with label names rather than vectors."""
     from longtail.datasets import text_format
 
-    return bool(reading) or str(path) == "-" or text_format(path) is not None
+    if str(path) == "-" and not reading:
+        return vectors.vector_ending(vectors.head_of_stdin()) is None
+    return bool(reading) or text_format(path) is not None
 
 
-def read_texts(path: Path, reading: Mapping[str, Any] | None = None, *, with_labels: bool = True) -> TextData:
+def holds_vectors(path: Path, reading: Mapping[str, Any] | None = None) -> bool:
+    """Whether a file certainly holds vectors; plain lines are neither vectors nor a known format of texts."""
+    if is_text(path, reading):
+        return False
+    if str(path) == "-" or path.is_dir() or not path.name.lower().endswith((".txt", ".txt.gz")):
+        return True
+    with path.open("rb") as file:
+        return vectors.vector_ending(file.read(vectors.HEAD_BYTES)) is not None
+
+
+def read_texts(
+    path: Path, reading: Mapping[str, Any] | None = None, *, with_labels: bool = True, needs_labels: bool = True
+) -> TextData:
     """Read texts and print one line on how they were understood."""
     from longtail import datasets
 
     source = "-" if str(path) == "-" else path
     data = datasets.read_text(source, with_labels=with_labels, **(reading or {}))
-    if with_labels:
+    if with_labels and needs_labels:
         data.require_labels()
     click.echo(data.understood, err=True)
     return data
@@ -193,18 +224,15 @@ def read_inputs(
     path: Path, model: Model, reading: Mapping[str, Any] | None = None, *, with_labels: bool = True
 ) -> TextData | tuple[Any, Any]:
     """Read the inputs and labels of a data file as a model takes them: texts with names, or rows with a matrix."""
-    from longtail import datasets
-
     if model.takes_texts:
-        if not is_text(path, reading):
+        if holds_vectors(path, reading):
             raise ValueError(f"{path} holds vectors, but this model takes texts; give .jsonl, .csv or .tsv")
         return read_texts(path, _with_columns(path, model, reading), with_labels=with_labels)
     if is_text(path, reading):
         raise ValueError(
             f"{path} holds texts, but this model ranks vectors; train on texts to get a model that takes them"
         )
-    rows: tuple[Any, Any] = datasets.read(path, n_features=model.n_features_in_, n_labels=model.n_labels_)
-    return rows
+    return vectors.read_vectors(path, n_features=model.n_features_in_, n_labels=model.n_labels_)
 
 
 def parse_params(pairs: tuple[str, ...]) -> dict[str, Any]:

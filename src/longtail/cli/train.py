@@ -12,6 +12,7 @@ import click
 from longtail._words import counted
 from longtail.cli import options
 from longtail.cli.completing import complete_estimators
+from longtail.cli.vectors import read_vectors
 
 if TYPE_CHECKING:
     from longtail._model import Model
@@ -90,7 +91,6 @@ def train(
             if given:
                 raise click.UsageError(f"{option} is for texts, but {data} holds vectors")
     import longtail
-    from longtail import datasets
 
     settings = {"random_state": random_state, "n_jobs": n_jobs, "unit_rows": unit_rows} | options.parse_params(params)
     model = options.make_estimator(estimator, settings)
@@ -107,7 +107,7 @@ def train(
                 tagger = longtail.Tagger(model, options.make_vectorizer(text_params), blocked=blocked)
                 trained = tagger.fit(texts, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar")
             else:
-                X, Y = datasets.read(data)
+                X, Y = read_vectors(data)
                 trained = model.resolve(X, Y).fit(
                     X, Y, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar"
                 )

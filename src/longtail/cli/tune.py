@@ -12,6 +12,7 @@ import click
 from longtail._words import counted
 from longtail.cli import options
 from longtail.cli.completing import complete_estimators
+from longtail.cli.vectors import read_vectors
 
 if TYPE_CHECKING:
     from longtail._base import XMCClassifier
@@ -82,7 +83,6 @@ def tune(
       longtail tune bibtex_train.txt.gz -e FastXML --measure P@1 --n-trials 40 --log bibtex.jsonl
     """
     import longtail
-    from longtail import datasets
     from longtail.saving import make_estimator
 
     fixed = options.parse_params(params)
@@ -110,7 +110,7 @@ def tune(
         texts, labels = options.read_texts(data, reading)
         X, Y = longtail.TextVectorizer().fit(texts).transform(texts, n_jobs=n_jobs), encode_labels(labels)[1]
     else:
-        X, Y = datasets.read(data)
+        X, Y = read_vectors(data)
     found = longtail.tune(
         model,
         X,
@@ -133,7 +133,7 @@ def tune(
     first = found.trials[0].score
     click.echo(f"{measure} {found.best_score:.2f} on held-out rows", nl=False, err=True)
     click.echo(f" ({first:.2f} with the parameters as given)" if first is not None else "", err=True)
-    words = ["longtail", "train", str(data), "-o", "MODEL", "-e", type(model).__name__]
+    words = _train_words(data, reading, type(model).__name__)
     for name, value in (options.parse_params(params) | found.best_params).items():
         words += ["-p", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     click.echo(shlex.join(words), err=True)
@@ -151,14 +151,13 @@ def _tune_within(
 ) -> None:
     """Search for some minutes; texts get a Tagger, whose text parameters are searched too."""
     import longtail
-    from longtail import datasets
 
     tuned: Any = model
     if options.is_text(budget.data, reading):
         inputs, labels = options.read_texts(budget.data, reading)
         tuned = longtail.Tagger(model)
     else:
-        inputs, labels = datasets.read(budget.data)
+        inputs, labels = read_vectors(budget.data)
     found = longtail.autotune(
         tuned, inputs, labels, minutes=budget.minutes, ranges=budget.ranges, progress="bar", **budget.settings
     )
@@ -182,7 +181,7 @@ def _tune_within(
         f"{found.default_score:.2f} with the parameters as given",
         err=True,
     )
-    words = ["longtail", "train", str(budget.data), "-o", "MODEL", "-e", type(model).__name__]
+    words = _train_words(budget.data, reading, type(model).__name__)
     for name, value in (fixed | found.best_params).items():
         part, _, own = name.rpartition("__")
         shown = value if isinstance(value, str) else json.dumps(value)
@@ -202,11 +201,10 @@ def _tune_blend(
 ) -> None:
     """Search for the estimators of a blend; print the command that trains it, and what that costs."""
     import longtail
-    from longtail import datasets
     from longtail.tuning import autotune_blend
 
     is_text = options.is_text(data, reading)
-    inputs, labels = options.read_texts(data, reading) if is_text else datasets.read(data)
+    inputs, labels = options.read_texts(data, reading) if is_text else read_vectors(data)
     found = autotune_blend(
         inputs,
         labels,
@@ -221,7 +219,7 @@ def _tune_blend(
         about = {"measure": measure, "best_score": found.best_score, "fit_seconds": round(found.fit_seconds, 1)}
         click.echo(json.dumps({"params": found.params, "left_out": found.left_out} | about))
         return
-    words = ["longtail", "train", str(data), "-o", "MODEL", "-e", "Blend"]
+    words = _train_words(data, reading, "Blend")
     for name, value in found.params.items():
         click.echo(f"{name} = {json.dumps(value)}")
         words += ["-p", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
@@ -233,6 +231,11 @@ def _tune_blend(
         err=True,
     )
     click.echo(shlex.join(words), err=True)
+
+
+def _train_words(data: Path, reading: dict[str, Any], estimator: str) -> list[str]:
+    """Begin the command that trains on the same data, read in the same way."""
+    return ["longtail", "train", str(data), *options.reading_words(reading), "-o", "MODEL", "-e", estimator]
 
 
 def _result(found: Tuning) -> dict[str, Any]:

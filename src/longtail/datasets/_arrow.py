@@ -1,8 +1,9 @@
-"""Texts in Arrow tables: Parquet and Arrow files, and tables in memory (pyarrow is imported only here)."""
+"""Texts in Arrow tables: Parquet and Arrow files, and streams in memory (pyarrow is imported only here)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import IO, Any
 
 from longtail.datasets._columns import Picked, Wanted
@@ -12,6 +13,7 @@ from longtail.datasets.text_data import TextData, text_data
 
 # Decoded at a time: small, because a few long texts fill the memory, and large enough for pyarrow.
 _ROWS_PER_BATCH = 256
+_ROWS_PER_WRITTEN_BATCH = 8192
 
 
 def read_parquet(
@@ -71,12 +73,6 @@ def read_arrow(
     return collect_batches(name, checked(), picked, label_separator)
 
 
-def table_batches(table: Any) -> Iterator[Any]:
-    """Yield the rows of an Arrow table in memory, a few at a time."""
-    for batch in table.to_batches():
-        yield from _slices(batch)
-
-
 def collect_batches(name: str, batches: Iterable[Any], picked: Picked, label_separator: str | None) -> TextData:
     """Take texts, labels and ids out of record batches."""
     cells = LabelCells(label_separator)
@@ -102,6 +98,30 @@ def collect_batches(name: str, batches: Iterable[Any], picked: Picked, label_sep
     return text_data(name, texts, labels, ids if picked.id is not None else None, picked.describe(cells.describe()))
 
 
+def write_rows(
+    name: str, file: IO[bytes], rows: Iterator[dict[str, Any]], chosen: str, id_type: type | None, *, has_labels: bool
+) -> None:
+    """Write rows of id, text and labels as a Parquet or an Arrow file, some at a time."""
+    pyarrow = _import("pyarrow", name)
+    fields = [] if id_type is None else [("id", pyarrow.int64() if id_type is int else pyarrow.string())]
+    fields += [("text", pyarrow.string()), *([("labels", pyarrow.list_(pyarrow.string()))] if has_labels else [])]
+    schema = pyarrow.schema(fields)
+    if chosen == "parquet":
+        writer = _import("pyarrow.parquet", name).ParquetWriter(file, schema)
+    else:
+        writer = pyarrow.ipc.new_file(file, schema)
+    with writer:
+        while block := list(islice(rows, _ROWS_PER_WRITTEN_BATCH)):
+            if id_type is str:
+                block = [row | {"id": str(row["id"])} for row in block]
+            writer.write_batch(pyarrow.RecordBatch.from_pylist(block, schema=schema))
+
+
+def table_of(stream: Any) -> Any:
+    """Read all that an object gives out through Arrow's C stream interface, such as the result of a query."""
+    return _import("pyarrow", "Tagger").RecordBatchReader.from_stream(stream).read_all()
+
+
 def whole(file: IO[bytes] | Iterator[bytes]) -> Any:
     """Put what can be read once into memory, for formats that begin at the end."""
     import io
@@ -122,5 +142,5 @@ def _import(module: str, name: str) -> Any:
         return import_module(module)
     except ImportError:
         raise ImportError(
-            f"{name}: reading Parquet and Arrow needs pyarrow; pip install pyarrow (or 'longtail[parquet]')"
+            f"{name}: Parquet and Arrow need pyarrow; pip install pyarrow (or 'longtail[parquet]')"
         ) from None

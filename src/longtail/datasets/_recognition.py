@@ -62,6 +62,11 @@ def holds_numbers(head: bytes) -> bool:
     return _XMC_HEADER.match(head) is not None
 
 
+def can_be_text(head: bytes) -> bool:
+    """Whether the first bytes of a file hold no control characters that text never has."""
+    return _CAN_BE_TEXT.fullmatch(head) is not None
+
+
 def unknown(name: str) -> ValueError:
     """Say what would have been understood."""
     endings = ", ".join(BY_ENDING)

@@ -33,7 +33,8 @@ def texts_and_labels(
     Parameters
     ----------
     texts : list, array, Series, generator or Arrow array of str; or a table
-        A table is a pandas or polars DataFrame, an Arrow table, a Hugging Face dataset, a dict of columns, or any
+        A table is a pandas or polars DataFrame, an Arrow table or record batch reader, anything else with an Arrow
+        stream (``__arrow_c_stream__``, such as a DuckDB query), a Hugging Face dataset, a dict of columns, or any
         iterable of dicts; its columns ``text`` and ``labels`` are read.
     labels : list or other sequence with one entry per text, optional
         An entry is a list of names, one name, or numbers, which are kept as text; missing values mean no labels.
@@ -66,8 +67,7 @@ def texts_and_labels(
             raise ValueError(f"{_OWNER}: labels={labels!r} and label_column={label_column!r} name two columns")
         label_column, labels = labels, None
     wanted = Wanted.of(text_column, text_weights, label_column, None, with_labels=labels is None)
-    if type(texts).__name__ == "LazyFrame":  # of polars
-        texts = texts.collect()
+    texts = _collected(texts)
     first, texts = _first_of(texts)
     if isinstance(first, Mapping):
         data = _from_records(texts, wanted, label_separator)
@@ -100,8 +100,10 @@ def texts_and_labels(
 
 def is_table(texts: Any) -> bool:
     """Return whether texts come in a table of columns or a list of dicts."""
-    return column_names(texts) is not None or (
-        isinstance(texts, list | tuple) and len(texts) > 0 and isinstance(texts[0], Mapping)
+    return (
+        is_stream(texts)
+        or column_names(texts) is not None
+        or (isinstance(texts, list | tuple) and len(texts) > 0 and isinstance(texts[0], Mapping))
     )
 
 
@@ -114,6 +116,7 @@ def text_list(texts: Any) -> list[str]:
             f"{_OWNER}: texts must be a list of str, got one str; put it into a list: [text] "
             "(longtail.datasets.read_text reads files)"
         )
+    texts = _collected(texts)
     names = column_names(texts)
     if names is not None:
         if len(names) != 1:
@@ -202,6 +205,23 @@ def as_list(what: str, values: Any) -> list[Any]:
     if isinstance(values, Mapping) or not isinstance(values, Iterable):
         raise TypeError(f"{_OWNER}: {what} must be a list, got {type(values).__name__}")
     return list(values)
+
+
+def is_stream(texts: Any) -> bool:
+    """Whether rows come through Arrow's C stream interface and in no other way: a reader or the result of a query."""
+    known = ("to_pylist", "to_list", "__dataframe__", "features")  # Arrow, polars, pandas and Hugging Face tables
+    return hasattr(texts, "__arrow_c_stream__") and not any(hasattr(texts, name) for name in known)
+
+
+def _collected(texts: Any) -> Any:
+    """Return the table of what has to be run or drained first."""
+    if type(texts).__name__ == "LazyFrame":  # of polars
+        return texts.collect()
+    if is_stream(texts):
+        from longtail.datasets._arrow import table_of
+
+        return table_of(texts)
+    return texts
 
 
 def _first_of(texts: Any) -> tuple[Any, Any]:

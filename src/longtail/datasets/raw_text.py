@@ -198,6 +198,13 @@ def _read_stream(opened: _Opened, chosen: str | None, how: _How) -> TextData:
         chosen = _recognition.by_content(head, how.wanted.text)
         if chosen is None and _recognition.holds_numbers(head):
             raise ValueError(f"{name} begins as XMC text does: rows of numbers, not texts; use longtail.datasets.read")
+        if (
+            chosen is None
+            and not how.wanted.with_labels
+            and how.wanted.text == Wanted.text
+            and _recognition.can_be_text(head)
+        ):
+            chosen = "lines"  # no labels are wanted, so that nothing else can be meant
         if chosen is None:
             raise _recognition.unknown(name)
         if chosen in ("parquet", "arrow"):

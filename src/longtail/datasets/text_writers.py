@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -18,14 +19,16 @@ from longtail.datasets._label_cells import LabelCells, checked_text, joined_name
 from longtail.datasets._streams import new_file
 from longtail.datasets.corpora import LABEL_PREFIX
 
-_WRITABLE = ("jsonl", "csv", "tsv", "fasttext")
+WRITABLE = ("jsonl", "json", "csv", "tsv", "fasttext", "annif", "parquet", "arrow")
+_BINARY = ("parquet", "arrow")
 _FASTTEXT_BLANKS = " \t\v\f\r\n\0"
+_ANNIF_SUBJECT = re.compile(r"[^<>\s]+")
 
 
 def write_text(
     path: str | PathLike[str],
     texts: Sequence[str],
-    labels: Sequence[Iterable[str]],
+    labels: Sequence[Iterable[str]] | None,
     *,
     ids: Sequence[str | int] | None = None,
     format: str | None = None,  # noqa: A002 - as in read_text
@@ -37,14 +40,15 @@ def write_text(
     Parameters
     ----------
     path : str or path-like
-        The new file; ``"-"`` is standard output. Its ending says the format: ``.jsonl``, ``.csv``, ``.tsv`` or
-        ``.fasttext``, each also ``.gz``.
+        The new file; ``"-"`` is standard output. Its ending says the format: ``.jsonl``, ``.json``, ``.csv``, ``.tsv``
+        or ``.fasttext``, each also ``.gz``; ``.parquet`` or ``.arrow``.
     texts : sequence of str
-    labels : sequence of iterables of str
+    labels : sequence of iterables of str, or None
+        None writes texts without labels.
     ids : sequence of str or int, optional
-        Written as ``id``; fastText has no place for them.
-    format : "jsonl", "csv", "tsv" or "fasttext", optional
-        Default: by the ending; "jsonl" for standard output.
+        Written as ``id``; fastText and Annif have no place for them.
+    format : "jsonl", "json", "csv", "tsv", "fasttext", "annif", "parquet" or "arrow", optional
+        Default: by the ending; "jsonl" for standard output. Annif's corpora end in ``.tsv``, so "annif" must be named.
     label_separator : str, default ";"
         Between the labels of a CSV or TSV cell.
     overwrite : bool, default False
@@ -56,22 +60,26 @@ def write_text(
     >>> lt.datasets.write_text("-", ["a web server"], [["net", "server"]], ids=[7])
     {"id": 7, "text": "a web server", "labels": ["net", "server"]}
     """
-    check_value("write_text", "format", format, (Nothing(), Choice(*_WRITABLE)))
-    if len(texts) != len(labels):
+    check_value("write_text", "format", format, (Nothing(), Choice(*WRITABLE)))
+    if labels is not None and len(texts) != len(labels):
         raise ValueError(f"texts and labels must have the same length, got {len(texts)} and {len(labels)}")
     if ids is not None and len(ids) != len(texts):
         raise ValueError(f"texts and ids must have the same length, got {len(texts)} and {len(ids)}")
     chosen = format or ("jsonl" if str(path) == "-" else _recognition.BY_ENDING.get(_recognition.ending_of(str(path))))
-    if chosen not in _WRITABLE:
-        raise ValueError(f"{path}: texts are written as .jsonl, .csv, .tsv or .fasttext (each also .gz); choose one")
+    if chosen not in WRITABLE or (chosen in _BINARY and str(path).endswith(".gz")):
+        raise ValueError(
+            f"{path}: texts are written as .jsonl, .json, .csv, .tsv or .fasttext (each also .gz), .parquet or .arrow; "
+            f"choose one, or pass format= one of {', '.join(WRITABLE)}"
+        )
     rows = _checked_rows(texts, labels, ids)
     with _target(path, overwrite=overwrite) as file:
-        if chosen == "jsonl":
-            file.writelines(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
-        elif chosen == "fasttext":
-            file.writelines(_fasttext_line(number, row) for number, row in enumerate(rows))
+        if chosen in _BINARY:
+            from longtail.datasets import _arrow
+
+            _arrow.write_rows(str(path), file, rows, chosen, _id_type(ids), has_labels=labels is not None)
         else:
-            file.writelines(_table_lines(rows, "\t" if chosen == "tsv" else ",", label_separator, ids is not None))
+            header = [*(["id"] if ids is not None else []), "text", *(["labels"] if labels is not None else [])]
+            file.writelines(_lines(rows, chosen, label_separator, header))
         file.flush()
 
 
@@ -121,32 +129,81 @@ class _TextTarget(io.RawIOBase):
 
 
 def _checked_rows(
-    texts: Sequence[str], labels: Sequence[Iterable[str]], ids: Sequence[str | int] | None
+    texts: Sequence[str], labels: Sequence[Iterable[str]] | None, ids: Sequence[str | int] | None
 ) -> Iterator[dict[str, Any]]:
     cells = LabelCells("")
-    for row, (text, names) in enumerate(zip(texts, labels, strict=True)):
+    for row, text in enumerate(texts):
         place = lambda row=row: f"row {row}"  # noqa: E731
         found: dict[str, Any] = {} if ids is None else {"id": ids[row]}
         found["text"] = checked_text(text, place)
-        found["labels"] = cells.names(names if isinstance(names, str) else list(names), place)
+        if labels is not None:
+            names = labels[row]
+            found["labels"] = cells.names(names if isinstance(names, str) else list(names), place)
         yield found
 
 
+def _id_type(ids: Sequence[str | int] | None) -> type | None:
+    """Return the type of a column of ids: whole numbers only if all of them are."""
+    if ids is None:
+        return None
+    return int if all(type(value) is int and abs(value) < 1 << 63 for value in ids) else str
+
+
+def _lines(rows: Iterator[dict[str, Any]], chosen: str, separator: str, header: list[str]) -> Iterator[bytes]:
+    if chosen == "jsonl":
+        return (_json(row) + b"\n" for row in rows)
+    if chosen == "json":
+        return _json_list(rows)
+    if chosen == "fasttext":
+        return (_fasttext_line(number, row) for number, row in enumerate(rows))
+    if chosen == "annif":
+        return (_annif_line(number, row) for number, row in enumerate(rows))
+    return _table_lines(rows, "\t" if chosen == "tsv" else ",", separator, header)
+
+
+def _json(row: dict[str, Any]) -> bytes:
+    return json.dumps(row, ensure_ascii=False).encode()
+
+
+def _json_list(rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    mark = b"[\n"
+    for row in rows:
+        yield mark + _json(row)
+        mark = b",\n"
+    yield b"[]\n" if mark == b"[\n" else b"\n]\n"
+
+
 def _fasttext_line(row: int, found: dict[str, Any]) -> bytes:
-    for name in found["labels"]:
+    labels = found.get("labels", [])
+    for name in labels:
         if not name or any(blank in name for blank in _FASTTEXT_BLANKS):
             raise ValueError(f"row {row}: fastText ends a label at a blank, so {name!r} cannot be written; use .jsonl")
     text = " ".join(found["text"].split("\n"))
-    return " ".join([*(LABEL_PREFIX + name for name in found["labels"]), text]).encode() + b"\n"
+    if LABEL_PREFIX in text and any(word.startswith(LABEL_PREFIX) for word in text.split()):
+        raise ValueError(f"row {row}: the text holds a word with {LABEL_PREFIX!r}, which fastText takes for a label")
+    return " ".join([*(LABEL_PREFIX + name for name in labels), text]).encode() + b"\n"
 
 
-def _table_lines(rows: Iterator[dict[str, Any]], delimiter: str, separator: str, has_ids: bool) -> Iterator[bytes]:
+def _annif_line(row: int, found: dict[str, Any]) -> bytes:
+    labels = found.get("labels", [])
+    for name in labels:
+        if not _ANNIF_SUBJECT.fullmatch(name):
+            raise ValueError(f"row {row}: Annif's subjects have no blanks, < and >, so {name!r} cannot be written")
+    text = " ".join(found["text"].split())
+    if not text and not labels:
+        raise ValueError(f"row {row}: an Annif corpus has no line for an empty text without labels; use .jsonl")
+    return f"{text}\t{' '.join(f'<{name}>' for name in labels)}\n".encode()
+
+
+def _table_lines(rows: Iterator[dict[str, Any]], delimiter: str, separator: str, header: list[str]) -> Iterator[bytes]:
     buffer = io.StringIO()
     writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
-    writer.writerow([*(["id"] if has_ids else []), "text", "labels"])
+    writer.writerow(header)
     for row, found in enumerate(rows):
-        cell = joined_names(found["labels"], separator, lambda row=row: f"row {row}")  # type: ignore[misc]
-        writer.writerow([*([found["id"]] if has_ids else []), found["text"], cell])
+        if "labels" in found:
+            place = lambda row=row: f"row {row}"  # noqa: E731
+            found["labels"] = joined_names(found["labels"], separator, place)
+        writer.writerow(found.values())
         yield buffer.getvalue().encode()
         buffer.seek(0)
         buffer.truncate()
