@@ -38,6 +38,12 @@ def test_a_saved_pipeline_holds_its_model(nlp, tmp_path):
     assert loaded("a web server").cats == nlp("a web server").cats
 
 
+def test_a_pipeline_in_bytes_does_not_lose_its_model_silently(nlp):
+    with pytest.raises(NotImplementedError, match="save the pipeline with nlp"):
+        nlp.to_bytes()
+    assert nlp.to_bytes(exclude=["longtail"])
+
+
 def test_a_threshold_of_a_calibrated_model(tagger, tmp_path):
     texts = ["a web server", "a mail reader", "music"] * 4
     lt.save(tagger.with_threads(1).calibrate(texts, [["net"], ["mail"], ["music"]] * 4), tmp_path / "calibrated.model")

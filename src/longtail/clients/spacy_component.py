@@ -82,6 +82,17 @@ class LabelsComponent:
         self._tagger = self._load(path)
         return self
 
+    def to_bytes(self, *, exclude: Any = ()) -> bytes:
+        """Refuse: spaCy would otherwise leave the model out without a word."""
+        raise NotImplementedError(
+            "longtail: the model is a directory of mapped arrays, which bytes cannot hold; save the pipeline with "
+            'nlp.to_disk(path), or leave the component out with nlp.to_bytes(exclude=["longtail"])'
+        )
+
+    def from_bytes(self, data: bytes, *, exclude: Any = ()) -> LabelsComponent:
+        """Refuse, as `to_bytes` does."""
+        raise NotImplementedError("longtail: a model is not read from bytes; load the pipeline with spacy.load(path)")
+
     def _load(self, path: str | Path) -> lt.Tagger:
         model = lt.load(path)
         if not takes_texts(model):

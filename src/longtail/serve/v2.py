@@ -38,10 +38,9 @@ class TensorMetadata(BaseModel):
 
 
 class ModelMetadata(BaseModel):
-    """The tensors of a model."""
+    """The tensors of a model. It has no `versions`: those are for routes that ask for one, which are not there."""
 
     name: str
-    versions: list[str]
     platform: str
     inputs: list[TensorMetadata]
     outputs: list[TensorMetadata]
@@ -116,8 +115,7 @@ def add_v2(app: FastAPI, name: str, served: ServedModel, limits: Limits, board: 
     @app.get(path)
     async def metadata() -> ModelMetadata:
         """Describe the model."""
-        version = served.current.version
-        return ModelMetadata(name=name, versions=[version], platform="longtail", inputs=inputs, outputs=outputs)
+        return ModelMetadata(name=name, platform="longtail", inputs=inputs, outputs=outputs)
 
     @app.post(f"{path}/infer", response_model=InferResponse, openapi_extra=_body_schema(limits))
     def infer(request: Annotated[InferRequest, Depends(_read)]) -> Response:
