@@ -43,7 +43,7 @@ BUILD := build/release
 install_longtail = $(PIP) install --no-build-isolation --no-deps -e . -Cbuild-dir=$(BUILD) \
     -Ccmake.define.LONGTAIL_ALL_ISAS=$(1) $(LONGTAIL_CMAKE)
 $(VENV)/.built: $(VENV)/.ready $(SOURCES)
-	$(call install_longtail,$(ISAS))
+	+$(call install_longtail,$(ISAS))
 	@touch $@
 $(VENV)/.demo-built: $(VENV)/.runtime $(SOURCES)
 	@echo "Compiling the native core for this machine (about a minute) ..."
@@ -57,6 +57,7 @@ demo: $(if $(wildcard $(VENV)/.built),$(VENV)/.built,$(VENV)/.demo-built)
 	@$(BIN)/python examples/tag_debian_packages.py
 
 # Type checks and sanitized tests use one core each, so two of these run at a time. CI adds clients-test by ALSO.
+# Commands with a plus share the two places with ninja; without it, each ninja would start four compilers.
 ALSO ?=
 test:
 	@$(MAKE) --no-print-directory -j 2 --output-sync checks $(ALSO)
@@ -122,13 +123,13 @@ doctest:
 # The tests link the same libraries as the Python modules, in every instruction set that this machine can run.
 cpp-test: $(VENV)/.built doctest
 	$(BIN)/cmake $(BUILD) -DLONGTAIL_TESTS=ON >/dev/null
-	$(BIN)/cmake --build $(BUILD) --target longtail_tests
+	+$(BIN)/cmake --build $(BUILD) --target longtail_tests
 	$(BIN)/ctest --test-dir $(BUILD) --parallel 2 --output-on-failure
 
 # asan: address and undefined-behaviour sanitizers, AVX2 and AVX-512 code. tsan: thread sanitizer, the best set.
 asan tsan: $(VENV)/.ready doctest
 	$(BIN)/cmake --preset $@ -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) >/dev/null
-	$(BIN)/cmake --build build/$@ --target longtail_tests
+	+$(BIN)/cmake --build build/$@ --target longtail_tests
 	$(BIN)/ctest --test-dir build/$@ --parallel 2 --output-on-failure
 
 # Our systems and other libraries on the public data sets, in the order of benchmarks/matrix.toml. The same command
