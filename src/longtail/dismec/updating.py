@@ -310,7 +310,7 @@ def changed_labels(
     is_changed = before.biases[label_ids].view(np.int32) != after.biases[label_ids].view(np.int32)
     if before.is_int8:
         is_changed |= before.scales[label_ids].view(np.int32) != after.scales[label_ids].view(np.int32)
-    if not all(np.array_equal(one, other) for one, other in zip(old, new, strict=True)):
+    if not all(np.array_equal(np.asarray(one), np.asarray(other)) for one, other in zip(old, new, strict=True)):
         entries = [set(zip(*(part.tolist() for part in parts), strict=True)) for parts in (old, new)]
         is_changed |= np.isin(label_ids, [label_id for label_id, _, _ in entries[0] ^ entries[1]])
     return np.asarray(label_ids[is_changed])
