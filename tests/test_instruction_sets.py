@@ -14,12 +14,11 @@ import pytest
 
 from longtail import _core
 from longtail._cpu import best_isa
-from tests.isa_answers import COMPARED
+from tests.isa_answers import COMPARED, UTILITIES
 
 ROOT = Path(__file__).resolve().parent.parent
 ISAS = ("baseline", "avx2", "avx512")
 OTHERS = [isa for isa in ISAS if isa != _core.isa]
-SYSTEMS = [f"{name}-{kind}" for name in COMPARED for kind in ("sparse", "dense")]
 
 
 def tolerance(name: str) -> float:
@@ -60,20 +59,42 @@ def pair(request: pytest.FixtureRequest, default: Path, tmp_path_factory: pytest
         return dict(other), dict(usual)
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_one_model_gives_the_same_scores(pair, system: str) -> None:
-    other, usual = pair
-    near = tolerance("score of one model")
-    mine, theirs = other[f"{system}-scores"], usual[f"{system}-scores"]
+def assert_same_ranking(other: dict[str, np.ndarray], usual: dict[str, np.ndarray], name: str, near: float) -> None:
+    mine, theirs = other[f"{name}-scores"], usual[f"{name}-scores"]
     np.testing.assert_allclose(mine, theirs, rtol=near, atol=near)
     # Labels may change places only where scores are that close.
-    moved = other[f"{system}-label_ids"] != usual[f"{system}-label_ids"]
+    moved = other[f"{name}-label_ids"] != usual[f"{name}-label_ids"]
     gaps = np.abs(np.diff(theirs, axis=1))
     closest = np.minimum(np.pad(gaps, ((0, 0), (1, 0)), constant_values=np.inf), np.pad(gaps, ((0, 0), (0, 1))))
     assert (closest[moved] <= 2 * near * np.maximum(1, np.abs(theirs[moved]))).all()
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", COMPARED)
+def test_one_model_gives_the_same_scores(pair, system: str) -> None:
+    name = "score of one Blend" if system.startswith("Blend") else "score of one model"
+    assert_same_ranking(*pair, system, tolerance(name))
+
+
+@pytest.mark.parametrize("utility", UTILITIES)
+def test_one_ranking_gives_the_same_decisions(pair, utility: str) -> None:
+    assert_same_ranking(*pair, utility, tolerance("value of a decision"))
+
+
+def test_one_ranking_gives_the_same_calibration(pair) -> None:
+    other, usual = pair
+    for name in ("proba", "thresholds", "ece"):
+        np.testing.assert_allclose(other[name], usual[name], atol=tolerance("probability"), err_msg=name)
+
+
+def test_text_formats_give_the_same_bytes(pair) -> None:
+    other, usual = pair
+    names = [name for name in usual if name.startswith("read_")]
+    assert len(names) == 12
+    for name in names:
+        np.testing.assert_array_equal(other[name], usual[name], err_msg=name)
+
+
+@pytest.mark.parametrize("system", COMPARED)
 def test_training_gives_the_same_quality(pair, system: str) -> None:
     other, usual = pair
     np.testing.assert_allclose(
@@ -81,9 +102,10 @@ def test_training_gives_the_same_quality(pair, system: str) -> None:
     )
 
 
-def test_metrics_and_text_vectors_are_the_same(pair) -> None:
+def test_metrics_unit_rows_and_text_vectors_are_the_same(pair) -> None:
     other, usual = pair
     np.testing.assert_allclose(other["metrics"], usual["metrics"], rtol=tolerance("metric"))
+    np.testing.assert_allclose(other["unit_rows"], usual["unit_rows"], rtol=tolerance("unit row"))
     np.testing.assert_array_equal(other["text-indptr"], usual["text-indptr"])
     np.testing.assert_array_equal(other["text-indices"], usual["text-indices"])
     np.testing.assert_allclose(other["text-data"], usual["text-data"], rtol=tolerance("text vector"))
