@@ -4,19 +4,7 @@ python benchmarks/write_loop_tables.py           write them between the marks of
 python benchmarks/write_loop_tables.py --check   exit with 1 if a page is out of date
 """
 
-import argparse
-import json
-import re
-import sys
-from pathlib import Path
-from typing import Any
-
-RESULTS = Path(__file__).resolve().parent / "results"
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-
-
-def read(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (RESULTS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+from page_tables import Table, main, read
 
 
 def unseen() -> str:
@@ -46,18 +34,5 @@ def queue() -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    check = parser.parse_args().check
-    for page, mark, table in (("vocabulary.md", "unseen", unseen()), ("feedback.md", "queue", queue())):
-        old = (DOCS / page).read_text(encoding="utf-8")
-        pattern = re.compile(rf"(<!-- {mark} -->\n).*?(<!-- end -->)", re.DOTALL)
-        new = pattern.sub(lambda match, table=table: f"{match[1]}\n{table}\n\n{match[2]}", old)
-        if check and new != old:
-            sys.exit(f"{DOCS / page} is out of date; run python benchmarks/write_loop_tables.py")
-        (DOCS / page).write_text(new, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, [Table("vocabulary.md", "unseen", unseen()), Table("feedback.md", "queue", queue())])
