@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+import longtail as lt
+
 mcp = pytest.importorskip("mcp", reason="mcp is not installed; run `make clients-test`")
 pytest.importorskip("mcp.server.mcpserver", reason="needs mcp 2; run `make clients-test`")
 
@@ -52,7 +54,23 @@ def test_explain(answers):
 
 
 def test_search(answers):
-    assert content(answers["search"]) == ["music"]
+    assert content(answers["search"]) == [{"label": "music"}]
+
+
+def test_labels_of_a_vocabulary_have_names(tagger):
+    from longtail.clients.mcp_server import create_server
+
+    concepts = [lt.Concept(id=name, names={"en": name.title()}) for name in tagger.label_names_]
+    server = create_server(tagger.with_threads(1).set_vocabulary(lt.Vocabulary(concepts)))
+    wanted = {
+        "tag": {"text": "a small web server", "top_k": 1},
+        "explain": {"text": "a small web server", "label": "net"},
+        "search_labels": {"query": "Net"},
+    }
+    for tool, arguments in wanted.items():
+        found = content(asyncio.run(server.call_tool(tool, arguments)))
+        first = found if tool == "explain" else found[0]
+        assert (first["label"], first["name"]) == ("net", "Net"), tool
 
 
 def test_wrong_arguments_are_errors_with_the_reason(answers):
