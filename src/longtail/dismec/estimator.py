@@ -278,9 +278,10 @@ class DiSMEC(XMCClassifier):
         label_ids : increasing int array (n_corrected,)
         right, wrong : CSR matrix or 0/1 array (n_rows, n_corrected)
             Labels that a row has, and labels that it has not.
-        complete : bool or bool array (n_rows,), default True
+        complete : bool or array (n_rows,) of bool or of floats in [0, 1], default True
             Rows without the labels that are not in `right`. In other rows nothing is known of a label that is in
-            neither matrix; only new labels count as absent.
+            neither matrix; only new labels count as absent. A number between 0 and 1 is the chance that a label
+            which the row has would be in `right`.
 
         Examples
         --------

@@ -6,7 +6,8 @@ A label with weights w₀ gets w₀ + v, where v minimises
 
 over the rows of the corrections. q_i is 1 where the label is right and 0 where it is wrong. Where nobody said so, it
 is the share that makes the loss least at the score w₀·x_i: such a row speaks for what the model says already. Without
-it, only right labels would be known in many texts, and every corrected label would become too probable.
+it, only right labels would be known in many texts, and every corrected label would become too probable. Where a right
+label would have been named with chance c, its silence says something: that share q becomes (1 − c)·q / (1 − c·q).
 
 Training again would minimise the same with the old rows in the sum. Near w₀ these act like a quadratic whose diagonal
 is d_f = 1 + 2·cost·Σ x_f² over the old rows that were active. The model does not hold them, but it says how many rows a
@@ -157,7 +158,7 @@ class Corrections:
     label_ids: NDArray[np.int64]
     right: sp.csc_array
     wrong: sp.csc_array
-    is_complete: NDArray[np.bool_]
+    complete: NDArray[np.float64]
 
     @classmethod
     def checked(
@@ -174,7 +175,10 @@ class Corrections:
             known.append(matrix)
         if (known[0].multiply(known[1])).nnz:
             raise ValueError("DiSMEC: right and wrong must not both have a label of a row")
-        return cls(X, label_ids, known[0], known[1], np.broadcast_to(np.asarray(complete, dtype=bool), (shape[0],)))
+        shares = np.asarray(complete, dtype=np.float64)
+        if not ((shares >= 0) & (shares <= 1)).all():
+            raise ValueError(f"DiSMEC: complete must be in [0, 1], got {complete!r}")
+        return cls(X, label_ids, known[0], known[1], np.broadcast_to(shares, (shape[0],)))
 
     @property
     def n_right(self) -> NDArray[np.int64]:
@@ -182,8 +186,10 @@ class Corrections:
         return np.asarray(np.diff(self.right.indptr), dtype=np.int64)
 
     def shares(self, place: int, otherwise: NDArray[np.float64], *, is_new: bool) -> NDArray[np.float64]:
-        """Return 1 for rows that have a label, 0 for those that have not, and `otherwise` where it is not known."""
-        found = np.where(self.is_complete | is_new, 0.0, otherwise)
+        """Return 1 for rows that have a label, 0 for those that have not, and what `otherwise` becomes elsewhere."""
+        named = np.where(is_new, 1.0, self.complete)
+        left = (1 - named) * otherwise
+        found = left / np.where(left > 0, 1 - named * otherwise, 1.0)
         found[self.wrong.indices[self.wrong.indptr[place] : self.wrong.indptr[place + 1]]] = 0
         found[self.right.indices[self.right.indptr[place] : self.right.indptr[place + 1]]] = 1
         return found

@@ -123,8 +123,8 @@ class ChangeableTagger(TextPredictor):
         rejected : label names of each text, optional
             Those that are wrong.
         complete : bool or list of bool, default True
-            Whether `labels` are all labels of a text. If not, nothing is known of a label that is neither right nor
-            wrong.
+            Whether `labels` are all labels of a text. If not, a label that is neither right nor wrong may be missing;
+            a calibrated tagger estimates from all texts how often a right label is.
         held_back : float in [0, 0.5], default 0.2
             The share of the texts on which the effect is measured, with a model that learnt from the others. The
             tagger itself learns from all.

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._words import counted
+from longtail.tagging.completeness import known_and_unknown, n_candidates, share_named
 from longtail.tagging.label_names import indicator
 from longtail.tagging.state import TaggerState
 
@@ -147,12 +148,30 @@ def _taught(state: TaggerState, verdicts: Verdicts) -> tuple[TaggerState, NDArra
         label_ids,
         matrix(verdicts.right),
         matrix(verdicts.wrong),
-        complete=verdicts.is_complete,
+        complete=_completeness(state, verdicts),
     )
     made = replace(
         state, estimator=estimator, vectorizer=vectorizer, label_names=label_names, metrics={}, evaluated_on=None
     )
     return made.with_change("trained"), places
+
+
+def _completeness(state: TaggerState, verdicts: Verdicts) -> NDArray[np.float64]:
+    """Return the chance of each text that a right label which nobody was asked about is among the right ones."""
+    complete = verdicts.is_complete.astype(np.float64)
+    open_rows = np.flatnonzero(~verdicts.is_complete)
+    if state.calibration is None or len(open_rows) == 0:
+        return complete
+    asked = verdicts.at(open_rows)
+    top = state.estimator.predict_top_k(
+        state.rows(asked.inputs), n_candidates(len(state.label_names)), utility="score"
+    )
+    right, wrong = (
+        [{state.label_ids[name] for name in row if name in state.label_ids} for row in rows]
+        for rows in (asked.right, asked.wrong)
+    )
+    complete[open_rows] = share_named(*known_and_unknown(top.label_ids, state.calibration.proba(*top), right, wrong))
+    return complete
 
 
 def _measure(before: TaggerState, after: TaggerState, names: list[str], verdicts: Verdicts) -> dict[str, Any]:
@@ -208,7 +227,7 @@ def _tally(state: TaggerState, names: set[str], verdicts: Verdicts) -> _Tally:
 def _proposals(state: TaggerState, inputs: Any) -> list[dict[str, float]]:
     """Return labels and probabilities: what a calibrated tagger decides for, or else positive scores."""
     rows = state.rows(inputs)
-    label_ids, scores = state.estimator.predict_top_k(rows, min(100, len(state.label_names)), utility="score")
+    label_ids, scores = state.estimator.predict_top_k(rows, n_candidates(len(state.label_names)), utility="score")
     proba = np.zeros_like(scores)
     given = (label_ids >= 0) & (scores > 0)
     if state.calibration is not None:
