@@ -125,7 +125,6 @@ def test_every_example_of_a_page_is_true(page: str, n_blocks: int) -> None:
         "benchmarks/write_scaling_tables.py",
         "benchmarks/write_tagger_tables.py",
         "benchmarks/write_annif_table.py",
-        "benchmarks/write_loop_tables.py",
         "benchmarks/write_tail_tables.py",
         "scripts/write_gallery.py",
     ],

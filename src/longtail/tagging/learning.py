@@ -163,9 +163,7 @@ def _completeness(state: TaggerState, verdicts: Verdicts) -> NDArray[np.float64]
     if state.calibration is None or len(open_rows) == 0:
         return complete
     asked = verdicts.at(open_rows)
-    top = state.estimator.predict_top_k(
-        state.rows(asked.inputs), n_candidates(len(state.label_names)), utility="score"
-    )
+    top = state.estimator.predict_top_k(state.rows(asked.inputs), n_candidates(len(state.label_names)), utility="score")
     right, wrong = (
         [{state.label_ids[name] for name in row if name in state.label_ids} for row in rows]
         for rows in (asked.right, asked.wrong)
