@@ -21,6 +21,7 @@ from tests.cli.test_commands import longtail
         ("m exists; pass overwrite=True to replace it", "m exists; pass --overwrite to replace it"),
         ("or pass quotes=False if", "or pass --no-quotes if"),
         ("top_k must be an int >= 1, got 0", "--top-k must be an int >= 1, got 0"),
+        ("data 'small': top_k must be a str, got 3", "data 'small': top_k must be a str, got 3"),
         ("or pass format= one of jsonl, json", "or pass --format one of jsonl, json"),
         ("pass it, such as encoding='cp1252'", "pass it, such as --encoding 'cp1252'"),
         ("it has bias, n_jobs, top_k", "it has bias, n_jobs, top_k"),

@@ -188,7 +188,7 @@ def test_a_model_of_vectors_is_refused(tmp_path):
 def test_limits_of_the_command_line_are_checked(model):
     done = run(str(model), "--max-batch", "0")
     assert done.returncode == 2
-    assert "max_batch" in done.stderr
+    assert "--max-batch" in done.stderr
 
 
 def test_stop_is_obeyed_where_no_thread_can_be_started(monkeypatch):

@@ -10,6 +10,8 @@ import click
 _LIBRARY_NAMES = {"format_name": "format", "as_json": "json", "params": "param"}
 # A name in a path or in quotation marks is the user's, not ours.
 _BEFORE = r"(?<![\w./'\"=-])"
+# After "data 'small': " stands a key of the user's file.
+_NOT_IN_A_FILE = r"(?<!': )"
 _VALUE = r"= ?('[^']*'|\"[^\"]*\"|[^\s;,)]*)"
 
 
@@ -34,5 +36,5 @@ def in_shell_words(message: str, command: click.Command) -> str:
             message = re.sub(rf"{_BEFORE}{name}={value}\b", long, message)
             continue
         message = re.sub(rf"{_BEFORE}{name}{_VALUE}", rf"{long} \1", message)
-        message = re.sub(rf"{_BEFORE}{name}(?= must )", long, message)
+        message = re.sub(rf"{_BEFORE}{_NOT_IN_A_FILE}{name}(?= must )", long, message)
     return " ".join(message.split())
