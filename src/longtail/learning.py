@@ -22,7 +22,8 @@ from longtail._os import open_lock_file, try_lock
 from longtail.feedback import Feedback, FeedbackStore, Stored, feedback_path
 from longtail.saving import describe, load, save
 from longtail.tagging import Learnt, Tagger, takes_texts
-from longtail.tagging.history import Lineage, replayed, today
+from longtail.tagging.history import Lineage, recalibrated, replayed, today
+from longtail.tagging.state import TaggerState
 
 # Replaced models to keep, besides those that a model is learnt from.
 _N_KEPT = 3
@@ -56,12 +57,13 @@ def learn_from_feedback(
         changes = start.tagger._whole().changes
         if texts:
             learnt = start.tagger.learn(texts, right, rejected=wrong, complete=complete, held_back=held_back)
-        elif start.is_made_again:  # all that was learnt has been deleted
+        elif start.replayed:  # all that was learnt has been deleted
             learnt = Learnt(0, 0, [], 0)
         else:
             raise ValueError(f"{path}: there are no {'new ' if stored else ''}corrections to learn from")
         lineage = Lineage(start.base, max([start.upto, *(row.number for row in stored)]))
-        start.tagger._put(replace(start.tagger._whole(), changes=changes, lineage=lineage))
+        made = replace(start.tagger._whole(), changes=changes, lineage=lineage)
+        start.tagger._put(recalibrated(made, *start.replayed) if start.replayed else made)
         _keep(path)
         save(start.tagger, path, overwrite=True)
         _drop_old(path)
@@ -108,12 +110,15 @@ def version_of(model: Path) -> str:
 
 
 class _Start(NamedTuple):
-    """The model to learn from, its version, the last correction that it has, and whether it is not the current one."""
+    """The model to learn from, its version, and the last correction that it has.
+
+    Where it is an earlier model, `replayed` has its state and the current one.
+    """
 
     tagger: Tagger
     base: str
     upto: int
-    is_made_again: bool = False
+    replayed: tuple[TaggerState, TaggerState] | None = None
 
 
 def _start(path: Path) -> _Start:
@@ -131,7 +136,7 @@ def _start(path: Path) -> _Start:
         if made is not None:
             base._put(made)
             base.blocked = current.blocked
-            return _Start(base, state.lineage.base, 0 if old.lineage is None else old.lineage.upto, is_made_again=True)
+            return _Start(base, state.lineage.base, 0 if old.lineage is None else old.lineage.upto, (old, state))
     return _Start(current, version_of(path), state.lineage.upto)
 
 

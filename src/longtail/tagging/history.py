@@ -76,7 +76,10 @@ def today(name: str, created_at: str, changes: Iterable[Change], known: Collecti
 
 
 def replayed(base: TaggerState, current: TaggerState) -> TaggerState | None:
-    """Return the base of a learnt state with the changes that were made since; None if only the learnt one has them."""
+    """Return the base of a learnt state with the changes of labels since; None if only the learnt one has them.
+
+    A calibration since then belongs to the scores of the learnt state: see `recalibrated`.
+    """
     from longtail.tagging.label_changes import with_renamed_labels, without_labels
 
     since = current.changes[len(base.changes) :]
@@ -92,12 +95,18 @@ def replayed(base: TaggerState, current: TaggerState) -> TaggerState | None:
             if len(removed) == len(made.label_names):
                 return None
             made = without_labels(made, removed)
-    if any(change.kind == "calibrated" for change in since) and current.calibration is not None:
-        places = np.array([current.label_ids.get(name, -1) for name in made.label_names], dtype=np.int64)
-        estimator = copy.copy(made.estimator)
-        estimator._calibrate_with(current.calibration.for_labels(places, estimator.label_counts_))
-        made = replace(made, estimator=estimator)
     return replace(made, changes=current.changes, vocabulary=current.vocabulary, name_weights=current.name_weights)
+
+
+def recalibrated(made: TaggerState, base: TaggerState, current: TaggerState) -> TaggerState:
+    """Give a learnt state the calibration that the current one got after the base; it belongs to learnt scores only."""
+    since = current.changes[len(base.changes) :]
+    if current.calibration is None or all(change.kind != "calibrated" for change in since):
+        return made
+    places = np.array([current.label_ids.get(name, -1) for name in made.label_names], dtype=np.int64)
+    estimator = copy.copy(made.estimator)
+    estimator._calibrate_with(current.calibration.for_labels(places, estimator.label_counts_))
+    return replace(made, estimator=estimator)
 
 
 def _change(line: str) -> Change:
