@@ -1,5 +1,6 @@
 """The longtail backend, used by the commands of the unmodified Annif package."""
 
+import functools
 import shutil
 
 import pytest
@@ -51,7 +52,13 @@ COMMANDS = {
     "hyperopt": command("hyperopt", "tags", "test.tsv", "--trials", "2", "--results-file", "trials.tsv"),
     "wrong": command("train", "wrong", "train.tsv"),
     "other estimator": command("train", "frequent", "train.tsv"),
+    "no limit": command("suggest", "frequent", "--backend-param", "longtail.limit=0", text="a web server"),
+    "limit in words": command("suggest", "frequent", "--backend-param", "longtail.limit=abc", text="a web server"),
     "frequent": command("suggest", "frequent", "--limit", "1", text="a small web server"),
+    "fewer subjects": command("load-vocab", "debtags", "fewer.tsv", "--language", "en"),
+    "removed": command("suggest", "frequent", "--limit", "1", text="a small web server"),
+    "new vocabulary": command("load-vocab", "debtags", "fewer.tsv", "--language", "en", "--force"),
+    "never there": command("suggest", "frequent", "--limit", "1", text="a small web server"),
 }
 ONE_PART = ("load-vocab", "untrained", "train", "list", "suggest", "unknown words", "eval", "eval in processes")
 
@@ -64,6 +71,8 @@ def folder(tmp_path_factory):
     texts = ["zzyzx quux gadget", "zzyzx quux widget", known]
     write_documents(folder / "more.tsv", texts, [["game::toys"]] * 3)
     (folder / "projects.cfg").write_text(PROJECTS)
+    lines = (folder / "vocab.tsv").read_text().splitlines(keepends=True)
+    (folder / "fewer.tsv").write_text("".join(line for line in lines if uri(most_frequent()) not in line))
     return folder
 
 
@@ -79,6 +88,12 @@ def done(folder):
 
 def model_path(folder, project="tags"):
     return folder / "data" / "projects" / project / "longtail-model"
+
+
+@functools.cache
+def most_frequent():
+    labels = [name for names in lt.datasets.load_sample().train_labels[:N_TRAIN] for name in names]
+    return max(sorted(set(labels)), key=labels.count)
 
 
 def output(done, name):
@@ -153,8 +168,21 @@ def test_wrong_settings_are_one_line(done, folder):
     assert not model_path(folder, "wrong").exists()
 
 
+@pytest.mark.parametrize(("name", "value"), [("no limit", "'0'"), ("limit in words", "'abc'")])
+def test_a_wrong_limit_is_one_line(done, name, value):
+    assert done[name]["code"] == 1
+    assert f"limit must be a whole number >= 1, got {value}" in done[name]["errors"]
+    assert "Traceback" not in done[name]["errors"]
+
+
 def test_another_estimator_and_unknown_settings(done):
     assert "unknown setting costs has no effect" in done["other estimator"]["errors"]
-    labels = [name for names in lt.datasets.load_sample().train_labels[:N_TRAIN] for name in names]
-    most_frequent = max(set(labels), key=labels.count)
-    assert output(done, "frequent").startswith(f"<{uri(most_frequent)}>")
+    assert output(done, "frequent").startswith(f"<{uri(most_frequent())}>")
+
+
+@pytest.mark.parametrize("name", ["removed", "never there"])
+def test_labels_outside_the_vocabulary_are_left_out_with_one_warning(done, name):
+    found = output(done, name)
+    assert found.startswith(f"<{uri('')}")
+    assert uri(most_frequent()) not in found
+    assert done[name]["errors"].count(f"never suggested, such as {uri(most_frequent())}") == 1

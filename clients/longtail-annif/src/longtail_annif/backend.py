@@ -16,7 +16,7 @@ from annif.suggestion import SuggestionBatch
 from scipy.special import expit
 
 import longtail as lt
-from longtail_annif.settings import make_tagger, needs_analyzer, unknown_settings
+from longtail_annif.settings import make_tagger, needs_analyzer, read_limit, unknown_settings
 
 if TYPE_CHECKING:
     from annif.corpus import Document, DocumentCorpus
@@ -96,7 +96,9 @@ class LongtailBackend(AnnifHyperoptBackend, AnnifLearningBackend):
         self._fit(_merged(self.training_documents(), self._read(corpus)), params)
 
     def _suggest_batch(self, documents: list[Document], params: dict[str, Any]) -> SuggestionBatch:
-        return self.suggestions(self._tagger, self.texts_of(documents), int(params["limit"]))
+        with self._readable_errors():
+            limit = read_limit(params)
+        return self.suggestions(self._tagger, self.texts_of(documents), limit)
 
     # ---- inner parts ----------------------------------------------------------------------------------------------
 
@@ -121,10 +123,16 @@ class LongtailBackend(AnnifHyperoptBackend, AnnifLearningBackend):
         self._tagger = tagger.with_threads(None)
 
     def _subject_ids(self, tagger: lt.Tagger) -> np.ndarray:
-        """Return the subject id of each label; -1 if the vocabulary no longer has it."""
+        """Return the subject id of each label; -1 if the vocabulary no longer has it or the project excludes it."""
         if self._subjects is None or self._subjects[0] is not tagger:
-            found = (self.project.subjects.by_uri(uri, warnings=False) for uri in tagger.label_names_)
-            ids = np.array([-1 if subject_id is None else subject_id for subject_id in found], np.int32)
+            known = {subject.uri: subject_id for subject_id, subject in self.project.subjects.active}
+            names = tagger.label_names_
+            ids = np.array([known.get(uri, -1) for uri in names], np.int32)
+            if missing := [uri for uri in names if uri not in known]:
+                self.warning(
+                    f"{len(missing)} of {len(names)} labels of the model are not in the project's vocabulary and are "
+                    f"never suggested, such as {missing[0]}; training again leaves them out of the model"
+                )
             self._subjects = tagger, ids
         return self._subjects[1]
 

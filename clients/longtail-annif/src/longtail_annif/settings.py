@@ -31,6 +31,14 @@ def make_tagger(params: dict[str, Any], n_jobs: int | None = None) -> lt.Tagger:
     return lt.Tagger(estimator, lt.TextVectorizer(**text_params))
 
 
+def read_limit(params: dict[str, Any]) -> int:
+    """Return how many subjects a project suggests; anything but a whole number >= 1 raises ValueError."""
+    value = _parsed(params["limit"])
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"limit must be a whole number >= 1, got {params['limit']!r}; change it in the project")
+    return value
+
+
 def unknown_settings(params: dict[str, Any]) -> list[str]:
     """List settings that neither Annif nor the model knows."""
     tagger = make_tagger(params)

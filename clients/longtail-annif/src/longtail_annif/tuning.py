@@ -8,7 +8,7 @@ from annif.backend.hyperopt import HPObjective, HPRecommendation, Hyperparameter
 from annif.eval import EvaluationBatch
 
 from longtail.tuning import OneOf
-from longtail_annif.settings import make_tagger
+from longtail_annif.settings import make_tagger, read_limit
 
 
 class Objective(HPObjective):
@@ -21,7 +21,7 @@ class Objective(HPObjective):
         chosen = {name: _suggested(trial, name, found) for name, found in tagger.estimator._ranges.items()}
         tagger = make_tagger(dict(backend.params) | chosen, n_jobs=args["n_threads"]).fit(*args["documents"])
         batch = EvaluationBatch(backend.project.subjects)
-        limit = int(backend.params["limit"])
+        limit = read_limit(backend.params)
         batch.evaluate_many(backend.suggestions(tagger, args["texts"], limit), args["gold"])
         return batch.results(metrics=[metric])[metric]
 
