@@ -51,6 +51,7 @@ def of_tree(title: str, model: lt.LabelTree) -> System:
 
 TREE = of_tree("LabelTree", lt.LabelTree())
 INT8 = of_tree("LabelTree int8", lt.LabelTree(weight_type="int8"))
+TWO = of_tree("LabelTree, 2 trees", lt.LabelTree(n_trees=2))
 THREE = of_tree("LabelTree, 3 trees", lt.LabelTree(n_trees=3))
 BONSAI_SHAPE = of_tree("LabelTree.bonsai", lt.LabelTree.bonsai())
 EXACT = of_tree("LabelTree exact leaves", lt.LabelTree(leaves="exact"))
@@ -69,7 +70,7 @@ SYNTHETIC = Data(
 RUNS: dict[str, tuple[list[Data], list[System], int, int]] = {
     "eurlex": ([EURLEX], [*TREES, XR_LINEAR, PARABEL, BONSAI, DISMEC], 1, 3),
     "synthetic": ([SYNTHETIC], [*TREES, XR_LINEAR, PARABEL, DISMEC], 1, 3),
-    "wnwords": ([WNWORDS], [*TREES, XR_LINEAR, PARABEL, DISMEC], 1, 3),
+    "wnwords": ([WNWORDS], [*TREES, TWO, XR_LINEAR, PARABEL, DISMEC], 1, 3),
     "npmowner": ([NPMOWNER], [TREE, INT8, XR_LINEAR, PARABEL], 1, 3),
     "million": ([of_titles(10**power) for power in (4, 5, 6)], [TREE], 2, 1),
 }
@@ -77,7 +78,7 @@ RUNS: dict[str, tuple[list[Data], list[System], int, int]] = {
 SHORT: dict[str, tuple[list[System], list[System]]] = {
     "eurlex": ([TREE, INT8, THREE, BONSAI_SHAPE, EXACT, XR_LINEAR, PARABEL, DISMEC], []),
     "synthetic": ([TREE, XR_LINEAR], []),
-    "wnwords": ([TREE, EXACT, XR_LINEAR, PARABEL, DISMEC], [XR_LINEAR, PARABEL, DISMEC]),
+    "wnwords": ([TREE, TWO, EXACT, XR_LINEAR, PARABEL, DISMEC], [XR_LINEAR, PARABEL, DISMEC]),
     "npmowner": ([TREE, XR_LINEAR, PARABEL], [XR_LINEAR, PARABEL]),
     "million": ([TREE], []),
 }
