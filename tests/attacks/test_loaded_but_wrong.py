@@ -43,6 +43,14 @@ def test_a_label_is_ranked_once(tmp_path: Path) -> None:
         loaded(model, tmp_path / "m", ranking_=ranking)
 
 
+@pytest.mark.parametrize("name", ["FastXML", "PfastXML", "PfastreXML"])
+def test_a_leaf_without_weight_is_refused(name: str, tmp_path: Path) -> None:
+    """A label with the sum 0 would be ranked once for each tree."""
+    model = fitted(name)
+    with pytest.raises(ValueError, match=r"leaf_values_\.npy must hold finite numbers >= 1e-38, got 0\.0 at 0"):
+        loaded(model, tmp_path / "m", leaf_values_=np.zeros_like(model.leaf_values_))
+
+
 @pytest.mark.parametrize(("name", "unused"), [("DiSMEC", "index_codes_"), ("LabelTree", "codes_")])
 def test_codes_beside_whole_weights_are_refused(name: str, unused: str, tmp_path: Path) -> None:
     codes = np.ones(3, np.int8)

@@ -36,7 +36,8 @@ class LinearForest(State):
     split_weights: Float32s
     leaf_indptr: Int64s
     leaf_labels: Int32s
-    leaf_values: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True, min=0)]
+    # Prediction takes a label with the sum 0 for one that it has not met yet.
+    leaf_values: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=1, finite=True, min=1e-38)]
 
     def native(self) -> dict[str, Any]:
         """Return the arrays by name, as the native functions take them."""
