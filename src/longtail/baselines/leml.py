@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,18 +11,17 @@ from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._array_files import ArraySpec
-from longtail._base import XMCClassifier
 from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix
-from longtail._progress import Progress
 from longtail._ranges import Between
 from longtail._rules import Int, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.baselines.linear_embedding import check_seen_labels
-from longtail.execution import Executor, Run, StepPlan
+from longtail.baselines.weighted import WeightedClassifier
+from longtail.execution import Run, StepPlan
 from longtail.gbdt.projection import LemlSteps, project
 
 
@@ -51,7 +49,7 @@ class LowRank(State):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LEML(XMCClassifier):
+class LEML(WeightedClassifier):
     """Learn scores X W Hᵀ of low rank by alternating minimisation.
 
     Minimises ‖Y - X W Hᵀ‖² + l2 (‖W‖² + ‖H‖²): H in closed form, W by conjugate gradients. A baseline of the papers,
@@ -87,28 +85,6 @@ class LEML(XMCClassifier):
     n_iterations: Annotated[int, Int(1)] = 10
 
     _State: ClassVar = LowRank
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sample_weight: Any = None,
-        calibrate: bool = False,
-        executor: str | Executor | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        progress: Progress = None,
-    ) -> Self:
-        """Learn from rows and their labels; see the base class. `sample_weight` says how often each row counts."""
-        return self._fit_whole(
-            X,
-            y,
-            sample_weight=sample_weight,
-            calibrate=calibrate,
-            executor=executor,
-            checkpoint=checkpoint,
-            progress=progress,
-        )
 
     def _fit(
         self, X: Matrix, Y: sp.csr_array, run: Run, *, row_weights: NDArray[np.float32] | None = None, **_options: Any

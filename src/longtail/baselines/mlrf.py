@@ -72,11 +72,15 @@ def _grow(arrays: Arrays, params: Params, task_id: int, control: _core.Control, 
     )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LabelForest(XMCClassifier):
     """Base of MLRF and MLRFnDCG."""
 
-    n_trees: int
-    max_leaf_size: int
+    n_trees: Annotated[int, Int(1), Between(10, 200, log=True)] = 50
+    max_leaf_size: Annotated[int, Int(1), Between(1, 50, log=True)] = 5
+    n_features_tried: Annotated[int | None, Int(1), Nothing()] = None
+    n_thresholds: Annotated[int, Int(1, 255)] = 4
+    leaf_top_k: Annotated[int, Int(1)] = 100
 
     _State: ClassVar = RandomForest
     _learn: ClassVar[Any]
@@ -142,12 +146,6 @@ class MLRF(LabelForest):
     array([0, 1, 2], dtype=int32)
     """
 
-    n_trees: Annotated[int, Int(1), Between(10, 200, log=True)] = 50
-    max_leaf_size: Annotated[int, Int(1), Between(1, 50, log=True)] = 5
-    n_features_tried: Annotated[int | None, Int(1), Nothing()] = None
-    n_thresholds: Annotated[int, Int(1, 255)] = 4
-    leaf_top_k: Annotated[int, Int(1)] = 100
-
     _learn: ClassVar = staticmethod(learn_gini_tree)
 
 
@@ -165,11 +163,5 @@ class MLRFnDCG(LabelForest):
     >>> lt.MLRFnDCG(n_trees=5, n_jobs=1).fit(X, X).predict_top_k(X[::10], top_k=1).label_ids.ravel()
     array([0, 1, 2], dtype=int32)
     """
-
-    n_trees: Annotated[int, Int(1), Between(10, 200, log=True)] = 50
-    max_leaf_size: Annotated[int, Int(1), Between(1, 50, log=True)] = 5
-    n_features_tried: Annotated[int | None, Int(1), Nothing()] = None
-    n_thresholds: Annotated[int, Int(1, 255)] = 4
-    leaf_top_k: Annotated[int, Int(1)] = 100
 
     _learn: ClassVar = staticmethod(learn_ndcg_tree)

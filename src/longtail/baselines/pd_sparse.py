@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._array_files import ArraySpec
-from longtail._base import XMCClassifier
 from longtail._cancel import current_control
-from longtail._contributions import Contributions
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix, canonical_csr, native_rows
 from longtail._ranges import Between
@@ -22,8 +20,7 @@ from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.baselines.cut_score import CUT_ROWS, CUT_TOP_K, cut_score
 from longtail.baselines.shared_arrays import arrays_of, data_of, run_tasks
-from longtail.dismec.index import label_major
-from longtail.dismec.lookup import places_of_label
+from longtail.dismec.linear_classifier import LinearClassifier
 from longtail.dismec.state import WeightIndex
 from longtail.execution import Arrays, Params, Run, Shard
 
@@ -75,7 +72,7 @@ def learn_pd_sparse(arrays: Arrays, params: Params, task_id: int, control: _core
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PDSparse(XMCClassifier):
+class PDSparse(LinearClassifier):
     """Learn sparse linear classifiers of all labels together, under a max-margin ranking loss.
 
     Minimises ½ ‖W‖² + l1 ‖W‖₁ + cost · Σ max(0, 1 + highest score of a wrong label - lowest score of a right one).
@@ -132,28 +129,8 @@ class PDSparse(XMCClassifier):
         index.biases[counts > 0] -= np.float32(cut)
         return SparseWeights(index, np.array(shard["objectives"]))
 
-    @property
-    def coef_(self) -> sp.csr_array:
-        """The weights as a sparse float32 matrix (n_labels, n_features)."""
-        fitted = self._whole()
-        return label_major(fitted.state.index, fitted.facts.n_labels)
-
-    @property
-    def intercept_(self) -> NDArray[np.float32]:
-        """What is added to each label's score, float32 (n_labels,)."""
-        return np.asarray(self._whole().state.index.biases)
-
     def _top_k(self, fitted: Fitted[SparseWeights], X: Matrix, top_k: int) -> TopK:
         return _ranked(fitted.state.index, fitted.facts.label_counts, X, top_k, resolve_n_jobs(self.n_jobs))
-
-    def _contributions(self, fitted: Fitted[SparseWeights], x_row: Matrix, label_id: int) -> Contributions:
-        """A feature adds its value times its weight: exact."""
-        index, row = fitted.state.index, sp.csr_array(x_row)
-        places = places_of_label(index.indptr, index.label_ids, row.indices, label_id)
-        weights = np.zeros(row.nnz)
-        weights[places >= 0] = index.weights_at(places[places >= 0])
-        values, bias = weights * row.data, float(index.biases[label_id])
-        return Contributions(row.indices, values, bias, bias + float(values.sum()), exact=True)
 
 
 def _ranked(index: WeightIndex, counts: NDArray[np.int64], X: Matrix, top_k: int, n_threads: int) -> TopK:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,12 +11,11 @@ from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._array_files import ArraySpec
-from longtail._base import XMCClassifier
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix
-from longtail._progress import Progress
 from longtail._topk import TopK
-from longtail.execution import Arrays, Executor, Params, Plan, Run, Shard
+from longtail.baselines.weighted import WeightedClassifier
+from longtail.execution import Arrays, Params, Plan, Run, Shard
 
 _LABELS_PER_TASK = 1 << 16
 
@@ -45,7 +43,7 @@ class Ranking(State):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Popularity(XMCClassifier):
+class Popularity(WeightedClassifier):
     """Predict the most frequent labels of the training set for every row.
 
     The constant ranking of the PfastreXML paper (section 7): what a system must beat to have learnt anything.
@@ -70,28 +68,6 @@ class Popularity(XMCClassifier):
     """
 
     _State: ClassVar = Ranking
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sample_weight: Any = None,
-        calibrate: bool = False,
-        executor: str | Executor | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        progress: Progress = None,
-    ) -> Self:
-        """Learn from rows and their labels; see the base class. `sample_weight` says how often each row counts."""
-        return self._fit_whole(
-            X,
-            y,
-            sample_weight=sample_weight,
-            calibrate=calibrate,
-            executor=executor,
-            checkpoint=checkpoint,
-            progress=progress,
-        )
 
     def _fit(
         self, X: Matrix, Y: sp.csr_array, run: Run, *, row_weights: NDArray[np.float32] | None = None, **_options: Any
