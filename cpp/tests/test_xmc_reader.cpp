@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -42,7 +44,12 @@ Rows read_stream(const std::string& text, std::size_t block_bytes, int n_threads
 
 struct TemporaryFile {
     explicit TemporaryFile(const std::string& text) {
-        path = std::filesystem::temp_directory_path() / ("longtail_test_" + std::to_string(std::rand()) + ".txt");
+        // The tests of several instruction sets run at the same time, so the name must be unique among processes.
+        std::string name = std::filesystem::temp_directory_path() / "longtail_test_XXXXXX";
+        const int file = mkstemp(name.data());
+        REQUIRE(file >= 0);
+        close(file);
+        path = name;
         std::ofstream(path, std::ios::binary) << text;
     }
     ~TemporaryFile() { std::filesystem::remove(path); }
