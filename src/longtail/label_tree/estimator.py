@@ -14,7 +14,6 @@ from longtail import _core, _rules
 from longtail._base import XMCClassifier
 from longtail._cancel import current_control
 from longtail._contributions import Contributions
-from longtail._csr import csr_from_parts
 from longtail._estimate import Estimate
 from longtail._fitted import Fitted, State
 from longtail._matrices import Columns, Matrix, canonical_csr, checked_labels, label_columns, native_rows
@@ -233,7 +232,18 @@ class LabelTree(XMCClassifier):
         forest.native.check_weights()
         with Run("LabelTree", resolve_n_jobs(self.n_jobs), progress=progress) as run:
             for tree in range(len(forest.tree_roots)):
-                forest = self._with_new_labels(forest, tree, rows, columns, facts.n_labels, run)
+                forest = growing.with_new_labels(
+                    forest,
+                    tree,
+                    rows,
+                    columns,
+                    facts.n_labels,
+                    self._training_params(rows.shape[1]),
+                    self._positive_weights(np.diff(columns[0]), rows.shape[0]),
+                    self._beam_width(forest),
+                    self._link_power,
+                    run,
+                )
         counts = np.concatenate([facts.label_counts, np.diff(columns[0])])
         places = np.append(np.arange(facts.n_labels), np.full(len(counts) - facts.n_labels, -1))
         self._fitted = Fitted(facts.with_labels(places, counts), forest)
@@ -249,49 +259,6 @@ class LabelTree(XMCClassifier):
         Y = checked_labels("LabelTree", Y, rows.shape[0]).Y
         found = probe(self, _sparse(rows), Y, resolve_n_jobs(self.n_jobs))
         return found.with_calibration() if calibrate else found
-
-    def _with_new_labels(
-        self, forest: LabelForest, tree: int, X: sp.csr_array, columns: Columns, first_id: int, run: Run
-    ) -> LabelForest:
-        routes = self._routes(forest, X, 1, run)
-        leaves = growing.choose_leaves(forest, tree, routes, columns)
-        node_ids = np.unique(leaves[leaves >= 0]).astype(np.int32)
-        if not len(node_ids):
-            return forest
-        new_labels = [np.flatnonzero(leaves == node) for node in node_ids]
-        # One small tree per leaf, whose children are its new labels.
-        shape = Shape(
-            np.zeros(1, np.int32),
-            np.concatenate([[0], np.cumsum([len(ids) for ids in new_labels])]).astype(np.int64),
-            ~np.concatenate(new_labels).astype(np.int32),
-        )
-        indptr, row_ids = self._routes(forest, X, self._beam_width(forest), run)
-        near = [row_ids[indptr[node] : indptr[node + 1]] for node in node_ids]
-        arrays: dict[str, NDArray[Any]] = {
-            **training.row_arrays(X),
-            "y_indptr": columns[0],
-            "y_row_ids": columns[1],
-            "child_indptr": shape.child_indptr,
-            "child_ids": shape.child_ids,
-            "node_ids": np.arange(len(node_ids), dtype=np.int32),
-            "block_borders": np.array([0, len(node_ids)], dtype=np.int64),
-            "extra_indptr": np.concatenate([[0], np.cumsum([len(part) for part in near])]).astype(np.int64),
-            "extra_rows": np.concatenate(near),
-        }
-        if (weights := self._positive_weights(np.diff(columns[0]), X.shape[0])) is not None:
-            arrays["positive_weights"] = weights
-        params = self._training_params(X.shape[1]) | {"weight_type": "int8" if forest.is_int8 else "float32"}
-        shard = training.train_block(arrays, params, 0, run.control)
-        return growing.with_new_edges(forest, node_ids, [ids + first_id for ids in new_labels], shard)
-
-    def _routes(
-        self, forest: LabelForest, X: sp.csr_array, width: int, run: Run
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return the rows whose beam visits each node over labels."""
-        indptr, row_ids = _core.route_label_tree(
-            native_rows(X), forest.native, width, self._link_power, 1.0, run.n_jobs, run.control
-        )
-        return indptr, row_ids
 
     def _fit(
         self,
@@ -322,22 +289,11 @@ class LabelTree(XMCClassifier):
         )
         with run.hold(everything.fingerprint):  # each stage works in a directory of its own
             shape = self._shape(X, Y, columns, run, given_vectors, hierarchy, row_weights)
-            return self._train(X, arrays, shape, params, run)
-
-    def _train(
-        self, X: sp.csr_array, arrays: dict[str, NDArray[Any]], shape: Shape, params: dict[str, Any], run: Run
-    ) -> LabelForest:
-        is_int8 = self.weight_type == "int8"
-        if self.leaves == "path":
-            node_ids = np.arange(shape.n_nodes, dtype=np.int32)
-            shards = training.train_nodes("LabelTree", run, arrays, shape, node_ids, params, "nodes")
-            return training.join_nodes(shape, shards, node_ids, int8=is_int8)
-        upper, leaves = _upper_and_leaves(shape)
-        shards = training.train_nodes("LabelTree", run, arrays, shape, upper, params, "nodes")
-        if len(upper):
-            arrays = arrays | self._negatives(X, shape, shards, upper, leaves, run)
-        shards = shards + training.train_nodes("LabelTree", run, arrays, shape, leaves, params, "leaves")
-        return training.join_nodes(shape, shards, np.concatenate([upper, leaves]), int8=is_int8)
+            if self.leaves == "path":
+                return training.train_paths("LabelTree", run, arrays, shape, params)
+            return training.train_exact(
+                "LabelTree", run, X, arrays, shape, params, beam_width=self.negative_beam, link_power=self._link_power
+            )
 
     def _shape(
         self,
@@ -379,31 +335,7 @@ class LabelTree(XMCClassifier):
             inverse = self._inverse_propensities(np.diff(columns[0]), X.shape[0])
             rarity = np.asarray(Y @ inverse / np.maximum(np.diff(Y.indptr), 1), dtype=np.float32)
             row_weights = rarity if row_weights is None else rarity * row_weights
-        indptr, indices, values = _core.label_vectors(native_rows(X), *columns, row_weights, run.n_jobs, run.control)
-        vectors = csr_from_parts(values, indices, indptr, (Y.shape[1], X.shape[1]))
-        return shapes.keep_used(vectors, np.diff(columns[0]) > 0)
-
-    def _negatives(
-        self,
-        X: sp.csr_array,
-        shape: Shape,
-        shards: list[Shard],
-        upper: NDArray[np.int32],
-        leaves: NDArray[np.int32],
-        run: Run,
-    ) -> dict[str, NDArray[Any]]:
-        """Return for each leaf the rows whose beam visits it."""
-        copies = [dict(shard) for shard in shards]  # join_nodes empties them
-        above = training.join_nodes(shape, copies, upper, int8=self.weight_type == "int8")
-        n_leaves = len(leaves) // int(self.n_trees)
-        width = shapes.wide_beam(n_leaves) if self.negative_beam is None else int(self.negative_beam)
-        indptr, row_ids = self._routes(above, X, width, run)
-        is_leaf = np.zeros(shape.n_nodes, dtype=bool)
-        is_leaf[leaves] = True
-        sizes = np.diff(indptr)
-        if not is_leaf.all():  # nodes with labels and inner children as well are trained already
-            row_ids = row_ids[np.repeat(is_leaf, sizes)]
-        return {"extra_indptr": np.concatenate([[0], np.cumsum(sizes[leaves])]).astype(np.int64), "extra_rows": row_ids}
+        return shapes.mean_vectors(X, columns, row_weights, run)
 
     def _training_params(self, n_features: int) -> dict[str, Any]:
         return {
@@ -490,9 +422,3 @@ def _with(params: dict[str, Any], **defaults: Any) -> dict[str, Any]:
 
 def _sparse(X: Matrix) -> sp.csr_array:
     return canonical_csr(sp.csr_array(X)) if isinstance(X, np.ndarray) else X
-
-
-def _upper_and_leaves(shape: Shape) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Divide the nodes into those with a node among their children, and those with labels only."""
-    has_nodes = np.maximum.reduceat(shape.child_ids, shape.child_indptr[:-1]) >= 0
-    return np.flatnonzero(has_nodes).astype(np.int32), np.flatnonzero(~has_nodes).astype(np.int32)

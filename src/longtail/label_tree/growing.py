@@ -5,10 +5,53 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail.execution import Shard
+from longtail._matrices import Columns
+from longtail.execution import Params, Run, Shard
+from longtail.label_tree import training
+from longtail.label_tree.routing import rows_by_node
 from longtail.label_tree.state import LabelForest
+
+
+def with_new_labels(
+    forest: LabelForest,
+    tree: int,
+    X: sp.csr_array,
+    columns: Columns,
+    first_id: int,
+    params: Params,
+    positive_weights: NDArray[np.float32] | None,
+    beam_width: int,
+    link_power: int,
+    run: Run,
+) -> LabelForest:
+    """Train new labels, numbered from `first_id` on, in the leaves of one tree that they belong to."""
+    leaves = choose_leaves(forest, tree, rows_by_node(forest, X, 1, link_power, run), columns)
+    node_ids = np.unique(leaves[leaves >= 0]).astype(np.int32)
+    if not len(node_ids):
+        return forest
+    new_labels = [np.flatnonzero(leaves == node) for node in node_ids]
+    indptr, row_ids = rows_by_node(forest, X, beam_width, link_power, run)
+    near = [row_ids[indptr[node] : indptr[node + 1]] for node in node_ids]
+    # One small tree per leaf, whose children are its new labels.
+    arrays: dict[str, NDArray[Any]] = {
+        **training.row_arrays(X),
+        "y_indptr": columns[0],
+        "y_row_ids": columns[1],
+        "child_indptr": _borders(new_labels),
+        "child_ids": ~np.concatenate(new_labels).astype(np.int32),
+        "node_ids": np.arange(len(node_ids), dtype=np.int32),
+        "block_borders": np.array([0, len(node_ids)], dtype=np.int64),
+        "extra_indptr": _borders(near),
+        "extra_rows": np.concatenate(near),
+    }
+    if positive_weights is not None:
+        arrays["positive_weights"] = positive_weights
+    weight_type = "int8" if forest.is_int8 else "float32"
+    shard = training.train_block(arrays, dict(params) | {"weight_type": weight_type}, 0, run.control)
+    return with_new_edges(forest, node_ids, [ids + first_id for ids in new_labels], shard)
 
 
 def choose_leaves(
@@ -119,3 +162,7 @@ def _shard_entries(shard: Shard, at: int, values: str) -> tuple[NDArray[Any], ND
     lengths = np.diff(np.append(shard["row_begins"][rows], entries.stop - entries.start))
     features = np.repeat(shard["feature_ids"][rows], lengths)
     return features, shard["edges"][entries].astype(np.int64), shard[values][entries]
+
+
+def _borders(parts: list[NDArray[Any]]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)

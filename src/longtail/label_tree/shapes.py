@@ -11,8 +11,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from longtail import _core
-from longtail._matrices import canonical_csr, with_unit_rows
-from longtail.execution import Arrays, Params, Plan, Shard
+from longtail._csr import csr_from_parts
+from longtail._matrices import Columns, canonical_csr, native_rows, with_unit_rows
+from longtail.execution import Arrays, Params, Plan, Run, Shard
 from longtail.execution.plan import TaskFunction
 
 # Streams of different trees: far enough apart that trees of neighbouring seeds differ.
@@ -76,6 +77,13 @@ def join_shapes(shards: Sequence[Shard]) -> Shape:
         n_nodes += len(shard["child_indptr"]) - 1
         n_edges += len(children)
     return Shape(np.array(roots, dtype=np.int32), np.concatenate(indptr), np.concatenate(ids))
+
+
+def mean_vectors(X: sp.csr_array, columns: Columns, row_weights: NDArray[np.float32] | None, run: Run) -> sp.csr_array:
+    """Return the mean of each label's rows, of unit length; labels without rows have none."""
+    indptr, indices, values = _core.label_vectors(native_rows(X), *columns, row_weights, run.n_jobs, run.control)
+    counts = np.diff(columns[0])
+    return keep_used(csr_from_parts(values, indices, indptr, (len(counts), X.shape[1])), counts > 0)
 
 
 def checked_vectors(owner: str, vectors: Any, counts: NDArray[np.int64]) -> sp.csr_array:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from longtail import _core
 from longtail.execution import Arrays, Params, Plan, Run, Shard
-from longtail.label_tree.shapes import Shape
+from longtail.label_tree.routing import rows_by_node
+from longtail.label_tree.shapes import Shape, wide_beam
 from longtail.label_tree.state import LabelForest
 
 # A task is the same nodes whatever n_jobs is; so many tasks keep a cluster busy and cost nothing on one machine.
@@ -21,6 +22,38 @@ _MAX_BLOCKS = 128
 def row_arrays(X: sp.csr_array) -> dict[str, NDArray[Any]]:
     """Name the parts of X."""
     return {"x_indptr": X.indptr, "x_indices": X.indices, "x_values": X.data}
+
+
+def train_paths(owner: str, run: Run, arrays: Arrays, shape: Shape, params: Params) -> LabelForest:
+    """Train each edge on the rows that reach its parent."""
+    node_ids = np.arange(shape.n_nodes, dtype=np.int32)
+    shards = train_nodes(owner, run, arrays, shape, node_ids, params, "nodes")
+    return join_nodes(shape, shards, node_ids, int8=params["weight_type"] == "int8")
+
+
+def train_exact(
+    owner: str,
+    run: Run,
+    X: sp.csr_array,
+    arrays: Arrays,
+    shape: Shape,
+    params: Params,
+    *,
+    beam_width: int | None,
+    link_power: int,
+) -> LabelForest:
+    """Train inner nodes first; then the labels of each leaf, also against the rows that a wide beam leads there."""
+    int8 = params["weight_type"] == "int8"
+    upper, leaves = _upper_and_leaves(shape)
+    shards = train_nodes(owner, run, arrays, shape, upper, params, "nodes")
+    if len(upper):
+        copies = [dict(shard) for shard in shards]  # join_nodes empties them
+        above = join_nodes(shape, copies, upper, int8=int8)
+        width = wide_beam(len(leaves) // len(shape.tree_roots)) if beam_width is None else int(beam_width)
+        routes = rows_by_node(above, X, width, link_power, run)
+        arrays = dict(arrays) | _negatives(routes, shape.n_nodes, leaves)
+    shards = shards + train_nodes(owner, run, arrays, shape, leaves, params, "leaves")
+    return join_nodes(shape, shards, np.concatenate([upper, leaves]), int8=int8)
 
 
 def train_nodes(
@@ -147,6 +180,25 @@ def join_nodes(shape: Shape, shards: Sequence[Shard], node_ids: NDArray[np.int32
     return LabelForest(
         *shape, feature_indptr=np.ascontiguousarray(borders[0]), entry_begins=np.ascontiguousarray(borders[1]), **joined
     )
+
+
+def _upper_and_leaves(shape: Shape) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Divide the nodes into those with a node among their children, and those with labels only."""
+    has_nodes = np.maximum.reduceat(shape.child_ids, shape.child_indptr[:-1]) >= 0
+    return np.flatnonzero(has_nodes).astype(np.int32), np.flatnonzero(~has_nodes).astype(np.int32)
+
+
+def _negatives(
+    routes: tuple[NDArray[np.int64], NDArray[np.int32]], n_nodes: int, leaves: NDArray[np.int32]
+) -> dict[str, NDArray[Any]]:
+    """Return for each leaf the rows whose beam visits it."""
+    indptr, row_ids = routes
+    is_leaf = np.zeros(n_nodes, dtype=bool)
+    is_leaf[leaves] = True
+    sizes = np.diff(indptr)
+    if not is_leaf.all():  # nodes with labels and inner children as well are trained already
+        row_ids = row_ids[np.repeat(is_leaf, sizes)]
+    return {"extra_indptr": np.concatenate([[0], np.cumsum(sizes[leaves])]).astype(np.int64), "extra_rows": row_ids}
 
 
 def _sizes(shards: Sequence[Shard], name: str) -> NDArray[np.int64]:
