@@ -10,19 +10,20 @@ from pathlib import Path
 from longtail.datasets._tables import choose_delimiter, header_cells
 from longtail.datasets.corpora import LABEL_PREFIX, is_annif_line
 
-BY_ENDING = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".fasttext": "fasttext",
-    ".ft": "fasttext",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
+# The formats of texts, and the endings that name them. A reader is registered in raw_text, a writer in text_writers.
+FORMATS: dict[str, tuple[str, ...]] = {
+    "jsonl": (".jsonl", ".ndjson"),
+    "json": (".json",),
+    "csv": (".csv",),
+    "tsv": (".tsv",),
+    "fasttext": (".fasttext", ".ft"),
+    "annif": (),
+    "annif-folder": (),
+    "parquet": (".parquet",),
+    "arrow": (".arrow", ".feather"),
+    "lines": (),
 }
-FORMATS = ("jsonl", "json", "csv", "tsv", "fasttext", "annif", "annif-folder", "parquet", "arrow", "lines")
+BY_ENDING = {ending: name for name, endings in FORMATS.items() for ending in endings}
 HEAD_BYTES = 1 << 16
 _XMC_HEADER = re.compile(rb"\d+ \d+ \d+ *\r?\n")
 _CAN_BE_TEXT = re.compile(rb"[^\0-\x08\x0e-\x1f]*")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from os import PathLike
@@ -186,6 +186,31 @@ class _Opened:
         return cls(name, blocks_of(source, name, UnpackLimit(name, max_unpacked_bytes)), None, ending)
 
 
+_LineReader = Callable[[str, Iterator[tuple[int, str]], _How], TextData]
+
+
+def _table_reader(delimiter: str) -> _LineReader:
+    return lambda name, lines, how: read_table(
+        name,
+        lines,
+        delimiter,
+        how.wanted,
+        how.label_separator,
+        quotes=how.quotes,
+        max_cell_bytes=how.max_line_bytes,
+    )
+
+
+_LINE_READERS: dict[str, _LineReader] = {
+    "jsonl": lambda name, lines, how: read_jsonl(name, lines, how.wanted, how.label_separator),
+    "csv": _table_reader(","),
+    "tsv": _table_reader("\t"),
+    "fasttext": lambda name, lines, _how: corpora.read_fasttext(name, lines),
+    "annif": lambda name, lines, _how: corpora.read_annif(name, lines),
+    "lines": lambda name, lines, _how: corpora.read_lines(name, lines),
+}
+
+
 def _read_stream(opened: _Opened, chosen: str | None, how: _How) -> TextData:
     name, blocks = opened.name, opened.blocks
     chosen = _recognition.BY_ENDING.get(opened.ending) if chosen is None else chosen
@@ -218,23 +243,7 @@ def _read_stream(opened: _Opened, chosen: str | None, how: _How) -> TextData:
         lines = chain([first], lines) if first[1] else lines
         if corpora.is_annif_line(first[1]) and not set(how.wanted.text) <= set(first[1].split("\t")):
             chosen = "annif"
-    if chosen == "jsonl":
-        return read_jsonl(name, lines, how.wanted, how.label_separator)
-    if chosen == "fasttext":
-        return corpora.read_fasttext(name, lines)
-    if chosen == "annif":
-        return corpora.read_annif(name, lines)
-    if chosen == "lines":
-        return corpora.read_lines(name, lines)
-    return read_table(
-        name,
-        lines,
-        "\t" if chosen == "tsv" else ",",
-        how.wanted,
-        how.label_separator,
-        quotes=how.quotes,
-        max_cell_bytes=how.max_line_bytes,
-    )
+    return _LINE_READERS[chosen](name, lines, how)
 
 
 def _read_arrow(opened: _Opened, blocks: Iterator[bytes], chosen: str, how: _How) -> TextData:

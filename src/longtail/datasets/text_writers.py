@@ -7,7 +7,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
 from pathlib import Path
@@ -19,7 +19,6 @@ from longtail.datasets._label_cells import LabelCells, checked_text, joined_name
 from longtail.datasets._streams import new_file
 from longtail.datasets.corpora import LABEL_PREFIX
 
-WRITABLE = ("jsonl", "json", "csv", "tsv", "fasttext", "annif", "parquet", "arrow")
 _BINARY = ("parquet", "arrow")
 _FASTTEXT_BLANKS = " \t\v\f\r\n\0"
 _ANNIF_SUBJECT = re.compile(r"[^<>\s]+")
@@ -79,7 +78,7 @@ def write_text(
             _arrow.write_rows(str(path), file, rows, chosen, _id_type(ids), has_labels=labels is not None)
         else:
             header = [*(["id"] if ids is not None else []), "text", *(["labels"] if labels is not None else [])]
-            file.writelines(_lines(rows, chosen, label_separator, header))
+            file.writelines(_WRITERS[chosen](rows, label_separator, header))
         file.flush()
 
 
@@ -149,18 +148,6 @@ def _id_type(ids: Sequence[str | int] | None) -> type | None:
     return int if all(type(value) is int and abs(value) < 1 << 63 for value in ids) else str
 
 
-def _lines(rows: Iterator[dict[str, Any]], chosen: str, separator: str, header: list[str]) -> Iterator[bytes]:
-    if chosen == "jsonl":
-        return (_json(row) + b"\n" for row in rows)
-    if chosen == "json":
-        return _json_list(rows)
-    if chosen == "fasttext":
-        return (_fasttext_line(number, row) for number, row in enumerate(rows))
-    if chosen == "annif":
-        return (_annif_line(number, row) for number, row in enumerate(rows))
-    return _table_lines(rows, "\t" if chosen == "tsv" else ",", separator, header)
-
-
 def _json(row: dict[str, Any]) -> bytes:
     return json.dumps(row, ensure_ascii=False).encode()
 
@@ -208,3 +195,15 @@ def _table_lines(rows: Iterator[dict[str, Any]], delimiter: str, separator: str,
         buffer.seek(0)
         buffer.truncate()
     yield buffer.getvalue().encode()
+
+
+_Writer = Callable[[Iterator[dict[str, Any]], str, list[str]], Iterator[bytes]]
+_WRITERS: dict[str, _Writer] = {
+    "jsonl": lambda rows, _separator, _header: (_json(row) + b"\n" for row in rows),
+    "json": lambda rows, _separator, _header: _json_list(rows),
+    "csv": lambda rows, separator, header: _table_lines(rows, ",", separator, header),
+    "tsv": lambda rows, separator, header: _table_lines(rows, "\t", separator, header),
+    "fasttext": lambda rows, _separator, _header: (_fasttext_line(number, row) for number, row in enumerate(rows)),
+    "annif": lambda rows, _separator, _header: (_annif_line(number, row) for number, row in enumerate(rows)),
+}
+WRITABLE = (*_WRITERS, *_BINARY)
