@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 
 #include "bindings/arrays.hpp"
 #include "fastxml/forest.hpp"
@@ -22,6 +23,11 @@ using SolvedTuple = nb::typed<nb::tuple, NumpyArray<float>, double>;
 template <class T>
 std::span<const T> as_optional_span(const std::optional<Array1<T>>& array) {
     return array ? as_span(*array) : std::span<const T>{};
+}
+
+void check_row_weights(const Rows& x, const std::optional<Array1<float>>& row_weights) {
+    if (row_weights && static_cast<std::int64_t>(row_weights->size()) != x.n_rows())
+        throw std::invalid_argument("row_weights must have one number per row");
 }
 
 // All parameters are given by name. A missing one is a KeyError, so that no default is written here; names that a tree
@@ -134,17 +140,19 @@ void bind_fastxml(nb::module_& m) {
         "grow_tree",
         [](const Rows& x, std::int64_t n_labels, const Array1<std::int64_t>& label_indptr,
            const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& label_weights,
-           const TreeConfig& config, Control& control) {
+           const std::optional<Array1<float>>& row_weights, const TreeConfig& config, Control& control) {
+            check_row_weights(x, row_weights);
             Tree grown;
             {
                 const nb::gil_scoped_release no_gil;
-                grown = fastxml::grow_tree(x.view, as_labels(n_labels, label_indptr, label_ids),
-                                           as_optional_span(label_weights), config, control);
+                grown =
+                    fastxml::grow_tree(x.view, as_labels(n_labels, label_indptr, label_ids),
+                                       as_optional_span(label_weights), as_optional_span(row_weights), config, control);
             }
             return tree_arrays(std::move(grown));
         },
         nb::arg("x"), nb::arg("n_labels"), nb::arg("label_indptr"), nb::arg("label_ids"),
-        nb::arg("label_weights").none(), nb::arg("config"), nb::arg("control"),
+        nb::arg("label_weights").none(), nb::arg("row_weights").none(), nb::arg("config"), nb::arg("control"),
         "Grow one FastXML tree; give its flat arrays by name.");
 
     m.def(
@@ -179,8 +187,9 @@ void bind_fastxml(nb::module_& m) {
     m.def(
         "learn_tail",
         [](const Rows& x, const Array1<std::int64_t>& row_indptr, const Array1<std::int32_t>& row_ids,
-           const Array1<float>& propensities, std::int64_t first_label, std::int64_t last_label, float bias,
-           float gamma, std::int32_t max_steps, Control& control) {
+           const Array1<float>& propensities, const std::optional<Array1<float>>& row_weights, std::int64_t first_label,
+           std::int64_t last_label, float bias, float gamma, std::int32_t max_steps, Control& control) {
+            check_row_weights(x, row_weights);
             fastxml::TailConfig config;
             config.first_label = first_label;
             config.last_label = last_label;
@@ -191,7 +200,7 @@ void bind_fastxml(nb::module_& m) {
             {
                 const nb::gil_scoped_release no_gil;
                 centres = fastxml::learn_tail(x.view, as_labels(x.n_rows(), row_indptr, row_ids), as_span(propensities),
-                                              config, control);
+                                              as_optional_span(row_weights), config, control);
             }
             ArraysDict out;
             out["indptr"] = to_numpy(std::move(centres.indptr));
@@ -201,9 +210,9 @@ void bind_fastxml(nb::module_& m) {
             out["squared_norms"] = to_numpy(std::move(centres.squared_norms));
             return out;
         },
-        nb::arg("x"), nb::arg("row_indptr"), nb::arg("row_ids"), nb::arg("propensities"), nb::arg("first_label"),
-        nb::arg("last_label"), nb::arg("bias"), nb::arg("gamma"), nb::arg("max_steps"), nb::arg("control"),
-        "Learn the tail classifiers' centres of a range of labels; max_steps 0 gives plain means.");
+        nb::arg("x"), nb::arg("row_indptr"), nb::arg("row_ids"), nb::arg("propensities"), nb::arg("row_weights").none(),
+        nb::arg("first_label"), nb::arg("last_label"), nb::arg("bias"), nb::arg("gamma"), nb::arg("max_steps"),
+        nb::arg("control"), "Learn the tail classifiers' centres of a range of labels; max_steps 0 gives plain means.");
 
     m.def(
         "solve_l1_logistic",

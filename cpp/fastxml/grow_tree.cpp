@@ -31,9 +31,10 @@ struct PendingNode {
 class Grower {
 public:
     Grower(const FeaturesView& x, const CsrView& columns, const LabelsView& y, std::span<const float> label_weights,
-           const TreeConfig& config, Control& control)
+           std::span<const float> row_weights, const TreeConfig& config, Control& control)
         : y_(y),
           label_weights_(label_weights),
+          row_weights_(row_weights),
           config_(config),
           control_(control),
           coins_(config.seed, 2 * config.stream),
@@ -41,7 +42,15 @@ public:
           ranked_(y.n_labels, config.ranking),
           builder_(x, config.bias),
           label_counts_(static_cast<std::size_t>(y.n_labels), 0) {
-        const float usual = config.balanced_costs ? kUsualBalance : 1.0F;
+        float usual = config.balanced_costs ? kUsualBalance : 1.0F;
+        if (!row_weights.empty()) {
+            usual *= *std::max_element(row_weights.begin(), row_weights.end());
+            mean_weight_ =
+                std::accumulate(row_weights.begin(), row_weights.end(), 0.0) / static_cast<double>(row_weights.size());
+            for (const float weight : row_weights)
+                relative_weights_.push_back(static_cast<float>(weight / mean_weight_));
+            label_sums_.assign(label_counts_.size(), 0.0);
+        }
         const auto* csr = std::get_if<CsrView>(&x);
         if (csr == nullptr || csr->n_rows < kSmallestPooled) return;
         if (columns.indptr.empty()) own_columns_ = transpose(*csr);
@@ -53,13 +62,17 @@ public:
 
 private:
     bool split(std::span<std::int32_t> rows, const ColumnPool::Node& columns, bool is_root);
-    void set_signed_costs(double right_cost, double left_cost);
+    void set_signed_costs(std::span<const std::int32_t> rows, double right_cost, double left_cost);
+    double weight(std::int32_t row) const { return row_weights_.empty() ? 1.0 : row_weights_[row]; }
     void write_split();
     void write_leaf(std::span<const std::int32_t> rows);
     std::int64_t partition(std::span<std::int32_t> rows);
 
     LabelsView y_;
     std::span<const float> label_weights_;
+    std::span<const float> row_weights_;
+    std::vector<float> relative_weights_;  // of rows, to their mean: sums of fixed-point numbers need a known scale
+    double mean_weight_ = 1.0;
     TreeConfig config_;
     Control& control_;
     Random coins_;          // the random start of every split
@@ -77,6 +90,7 @@ private:
     std::vector<std::int32_t> places_;  // of rows in the children: number in the left one, ~number in the right one
     std::vector<std::int32_t> order_;
     std::vector<std::int64_t> label_counts_;
+    std::vector<double> label_sums_;  // of row weights, if there are any
     std::vector<std::int32_t> seen_labels_;
     std::vector<ScoredLabel> leaf_scores_;
     double hits_ = 0.0;
@@ -128,38 +142,44 @@ Tree Grower::grow() {
     return std::move(tree_);
 }
 
-void Grower::set_signed_costs(double right_cost, double left_cost) {
+void Grower::set_signed_costs(std::span<const std::int32_t> rows, double right_cost, double left_cost) {
     signed_costs_.assign(static_cast<std::size_t>(NodeColumns::padded(static_cast<std::int64_t>(sides_.size()))), 0.0F);
     for (std::size_t i = 0; i < sides_.size(); ++i)
-        signed_costs_[i] = static_cast<float>(sides_[i] != 0 ? right_cost : -left_cost);
+        signed_costs_[i] = static_cast<float>(weight(rows[i]) * (sides_[i] != 0 ? right_cost : -left_cost));
 }
 
 // SPLIT-NODE of algorithm 2: leaves w and w.x_i in solver_. False when the node
 // is to be a leaf: its rows have the same labels, or all belong on one side, or nothing tells the sides apart.
 bool Grower::split(std::span<std::int32_t> rows, const ColumnPool::Node& columns, bool is_root) {
-    const auto n = static_cast<double>(rows.size());
     sides_.resize(rows.size());
     for (auto& side : sides_) side = coins_.coin() ? 1 : 0;
-    ranked_.load(rows, y_, label_weights_);
+    ranked_.load(rows, y_, label_weights_, relative_weights_);
     if (ranked_.is_pure()) return false;
     if (config_.random_ties) ranked_.shuffle_labels(coins_);
     // While w is zero, the separator has no say: unequal costs alone would send every row to the cheaper side.
     std::int32_t n_rounds = ranked_.alternate(sides_, {});
-    const auto n_right = static_cast<double>(std::count(sides_.begin(), sides_.end(), std::uint8_t{1}));
+    double n = 0.0;
+    double n_right = 0.0;
+    double heaviest = 0.0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        n += weight(rows[i]);
+        n_right += sides_[i] != 0 ? weight(rows[i]) : 0.0;
+        heaviest = std::max(heaviest, weight(rows[i]));
+    }
     if (n_right == 0.0 || n_right == n) return false;
     // The costs stay as they are for later updates of w, so that the objective of eq. 5 keeps its meaning.
     const double right_cost = config_.right_cost * (config_.balanced_costs ? n / n_right : 1.0);
     const double left_cost = config_.left_cost * (config_.balanced_costs ? n / (n - n_right) : 1.0);
-    const bool is_pooled = !columns.is_empty() && std::max(right_cost, left_cost) <= pool_->largest_cost();
+    const bool is_pooled = !columns.is_empty() && heaviest * std::max(right_cost, left_cost) <= pool_->largest_cost();
     const ColumnsView pooled = is_pooled ? pool_->view(columns) : ColumnsView{};
 
     for (std::int32_t update = 0; update < config_.n_updates; ++update) {
-        set_signed_costs(right_cost, left_cost);
+        set_signed_costs(rows, right_cost, left_cost);
         if (update == 0 && !builder_.build(rows, signed_costs_, config_.n_updates > 1, pooled)) return false;
         solver_.solve(builder_.columns(), signed_costs_,
                       update == 0 ? builder_.starts() : std::span<const ColumnStart>{}, config_.solver, solver_random_);
         if (is_root) {
-            tree_.root_objectives.push_back(solver_.objective(signed_costs_) - ranked_.gain(sides_));
+            tree_.root_objectives.push_back(solver_.objective(signed_costs_) - mean_weight_ * ranked_.gain(sides_));
             tree_.root_rounds.push_back(n_rounds);
         }
         if (update + 1 < config_.n_updates) {
@@ -215,14 +235,20 @@ void Grower::write_split() {
 void Grower::write_leaf(std::span<const std::int32_t> rows) {
     tree_.biases.push_back(0.0F);
     seen_labels_.clear();
-    for (const std::int32_t row : rows)
-        for (const std::int32_t label_id : y_.row_labels(row))
+    double total = 0.0;
+    for (const std::int32_t row : rows) {
+        total += weight(row);
+        for (const std::int32_t label_id : y_.row_labels(row)) {
             if (label_counts_[label_id]++ == 0) seen_labels_.push_back(label_id);
+            if (!label_sums_.empty()) label_sums_[label_id] += weight(row);
+        }
+    }
     leaf_scores_.clear();
     for (const std::int32_t label_id : seen_labels_) {
         const float factor = label_weights_.empty() ? 1.0F : label_weights_[label_id];
-        leaf_scores_.push_back(
-            {factor * static_cast<float>(label_counts_[label_id]) / static_cast<float>(rows.size()), label_id});
+        const float share = label_sums_.empty() ? static_cast<float>(label_counts_[label_id])
+                                                : static_cast<float>(label_sums_[label_id]);
+        leaf_scores_.push_back({factor * share / static_cast<float>(total), label_id});
     }
     ++n_leaves_;
     n_leaf_labels_ += static_cast<std::int64_t>(seen_labels_.size());
@@ -238,14 +264,17 @@ void Grower::write_leaf(std::span<const std::int32_t> rows) {
         tree_.leaf_labels.push_back(scored.label_id);
         tree_.leaf_values.push_back(scored.score);
     }
-    for (const std::int32_t label_id : seen_labels_) label_counts_[label_id] = 0;
+    for (const std::int32_t label_id : seen_labels_) {
+        label_counts_[label_id] = 0;
+        if (!label_sums_.empty()) label_sums_[label_id] = 0.0;
+    }
 }
 
 }  // namespace
 
 Tree grow_tree(const FeaturesView& x, const LabelsView& y, std::span<const float> label_weights,
-               const TreeConfig& config, Control& control, const CsrView& columns) {
-    return Grower(x, columns, y, label_weights, config, control).grow();
+               std::span<const float> row_weights, const TreeConfig& config, Control& control, const CsrView& columns) {
+    return Grower(x, columns, y, label_weights, row_weights, config, control).grow();
 }
 
 }  // namespace longtail::fastxml

@@ -47,9 +47,11 @@ struct Tree {
     double train_precision = 0.0;         // precision@5 of this tree alone on the training rows
 };
 
-// Grow one tree (FastXML, algorithm 1). label_weights is empty or 1/p per label (PfastXML). columns: the view of
-// transpose(x), which saves doing it again for every tree; only for sparse x.
+// Grow one tree (FastXML, algorithm 1). label_weights is empty or 1/p per label (PfastXML); row_weights is empty or says
+// how much each row counts, in both halves of a split and in leaves. columns: the view of transpose(x), which saves doing
+// it again for every tree; only for sparse x.
 Tree grow_tree(const FeaturesView& x, const LabelsView& y, std::span<const float> label_weights,
-               const TreeConfig& config, Control& control, const CsrView& columns = {});
+               std::span<const float> row_weights, const TreeConfig& config, Control& control,
+               const CsrView& columns = {});
 
 }  // namespace longtail::fastxml

@@ -74,13 +74,15 @@ float RankedSides::discount(std::size_t rank) {
     return discount_table_[rank];
 }
 
-void RankedSides::load(std::span<const std::int32_t> rows, const LabelsView& y, std::span<const float> label_weights) {
+void RankedSides::load(std::span<const std::int32_t> rows, const LabelsView& y, std::span<const float> label_weights,
+                       std::span<const float> row_weights) {
     for (const std::int32_t label_id : node_labels_) slots_[label_id] = -1;
     node_labels_.clear();
     blocks_.clear();
     block_begin_.assign(1, 0);
     row_sizes_.clear();
     row_gains_.clear();
+    weighted_gains_.clear();
     total_weights_.clear();
     label_factors_.clear();
     n_entries_ = 0;
@@ -91,7 +93,9 @@ void RankedSides::load(std::span<const std::int32_t> rows, const LabelsView& y, 
         const std::size_t begin = blocks_.size();
         blocks_.resize(begin + static_cast<std::size_t>(width) * kLanes, kNoLabel);
         block_begin_.push_back(static_cast<std::int64_t>(blocks_.size()));
-        for (std::size_t i = first; i < last; ++i) add_row(y.row_labels(rows[i]), label_weights, begin + i - first);
+        for (std::size_t i = first; i < last; ++i)
+            add_row(y.row_labels(rows[i]), row_weights.empty() ? 1.0F : row_weights[rows[i]], label_weights,
+                    begin + i - first);
     }
     const std::size_t n = node_labels_.size();
     right_weights_.resize(n);
@@ -102,10 +106,11 @@ void RankedSides::load(std::span<const std::int32_t> rows, const LabelsView& y, 
 }
 
 // Number the labels of a row; place is that of its first label among blocks_.
-void RankedSides::add_row(std::span<const std::int32_t> labels, std::span<const float> label_weights,
+void RankedSides::add_row(std::span<const std::int32_t> labels, float row_weight, std::span<const float> label_weights,
                           std::size_t place) {
-    const float gain = row_gain(labels.size());
-    row_gains_.push_back(gain);
+    row_gains_.push_back(row_gain(labels.size()));
+    const float gain = row_weight * row_gains_.back();
+    weighted_gains_.push_back(gain);
     row_sizes_.push_back(static_cast<std::int32_t>(labels.size()));
     n_entries_ += labels.size();
     for (const std::int32_t label_id : labels) {
@@ -201,7 +206,7 @@ void RankedSides::move_row(std::size_t i, std::int64_t sign) {
     const std::int32_t* labels = row_begin(i);
     for (std::int32_t k = 0; k < row_sizes_[i]; ++k) {
         const std::int32_t l = labels[k * kLanes] - 1;
-        right_weights_[l] += sign * fixed_point(row_gains_[i] * label_factors_[l]);
+        right_weights_[l] += sign * fixed_point(weighted_gains_[i] * label_factors_[l]);
     }
 }
 
@@ -263,7 +268,7 @@ double RankedSides::gain(std::span<const std::uint8_t> sides) const {
             const std::int32_t l = row_begin(i)[k * kLanes] - 1;
             row += static_cast<double>(label_factors_[l]) * discounts[l];
         }
-        sum += row_gains_[i] * row;
+        sum += weighted_gains_[i] * row;
     }
     return config_.ranking_cost * sum;
 }

@@ -34,7 +34,9 @@ public:
     RankedSides(std::int64_t n_labels, const RankConfig& config);
 
     // Take over the rows of a node. label_weights is empty (all one) or one weight per label: 1/p of PfastXML.
-    void load(std::span<const std::int32_t> rows, const LabelsView& y, std::span<const float> label_weights);
+    // row_weights is empty (all one) or says how much each row of y counts; their mean should be about one.
+    void load(std::span<const std::int32_t> rows, const LabelsView& y, std::span<const float> label_weights,
+              std::span<const float> row_weights = {});
 
     // Give the labels of the node new numbers in random order, and with them the order of equal weights.
     void shuffle_labels(Random& random);
@@ -57,7 +59,8 @@ private:
     static constexpr std::size_t kLanes = 16;
     static constexpr std::int32_t kNoLabel = 0;
 
-    void add_row(std::span<const std::int32_t> labels, std::span<const float> label_weights, std::size_t place);
+    void add_row(std::span<const std::int32_t> labels, float row_weight, std::span<const float> label_weights,
+                 std::size_t place);
     float row_gain(std::size_t n_labels);
     void rank_labels(bool right, bool is_nearly_ranked);
     void count_ranks(std::span<const std::int64_t> keys, std::vector<float>& discounts) const;
@@ -79,6 +82,7 @@ private:
     std::vector<std::int32_t> row_sizes_;
     std::size_t n_entries_ = 0;
     std::vector<float> row_gains_;             // I_k(y_i)
+    std::vector<float> weighted_gains_;        // times the weight of the row
     std::vector<float> label_factors_;         // 1/p by node label
     std::vector<std::int64_t> total_weights_;  // by node label, in fixed point
     std::vector<std::int64_t> right_weights_;

@@ -101,8 +101,12 @@ private:
 // quadratic in the step's length, so that trying a length costs no pass over the features.
 class Ascent {
 public:
-    Ascent(const FeaturesView& x, const TailConfig& config, Control& control)
-        : x_(x), config_(config), control_(control), slope_(std::visit([](const auto& v) { return v.n_cols; }, x)) {}
+    Ascent(const FeaturesView& x, std::span<const float> row_weights, const TailConfig& config, Control& control)
+        : x_(x),
+          row_weights_(row_weights),
+          config_(config),
+          control_(control),
+          slope_(std::visit([](const auto& v) { return v.n_cols; }, x)) {}
 
     void climb(std::span<const std::int32_t> positives, double p, SparseSum& centre);
 
@@ -110,6 +114,7 @@ private:
     struct Row {
         std::int32_t id;
         bool observed;
+        double weight;
         double squared;  // of the scaled row: one, or zero for an empty one
         double dot;      // with the centre
         double change;   // with the slope
@@ -118,6 +123,7 @@ private:
     double log_likelihood(double length) const;
 
     FeaturesView x_;
+    std::span<const float> row_weights_;
     const TailConfig& config_;
     Control& control_;
     SparseSum slope_;
@@ -140,7 +146,7 @@ void Ascent::choose_rows(std::span<const std::int32_t> positives, const SparseSu
         const double squared = row.scale > 0.0F ? 1.0 : 0.0;
         const double dot = dot_with(centre.values, centre.bias, row);
         if (observed || config_.gamma * (squared - 2.0 * dot + norm_) < kFar)
-            rows_.push_back({id, observed, squared, dot, 0.0});
+            rows_.push_back({id, observed, row_weights_.empty() ? 1.0 : row_weights_[id], squared, dot, 0.0});
     }
 }
 
@@ -150,7 +156,7 @@ double Ascent::log_likelihood(double length) const {
     for (const Row& row : rows_) {
         const double log_v = config_.gamma * std::max(0.0, row.squared - 2.0 * (row.dot + length * row.change) + norm);
         const double chance = p_ / (1.0 + std::exp(std::min(log_v, 700.0)));
-        sum += row.observed ? -log_v - std::log1p(std::exp(-log_v)) : std::log1p(-chance);
+        sum += row.weight * (row.observed ? -log_v - std::log1p(std::exp(-log_v)) : std::log1p(-chance));
     }
     return sum;
 }
@@ -168,7 +174,8 @@ void Ascent::climb(std::span<const std::int32_t> positives, double p, SparseSum&
         double pull = 0.0;
         double size = 0.0;
         for (const Row& row : rows_) {
-            const double u = pull_of(row.observed, config_.gamma * (row.squared - 2.0 * row.dot + norm_), p_);
+            const double u =
+                row.weight * pull_of(row.observed, config_.gamma * (row.squared - 2.0 * row.dot + norm_), p_);
             if (std::fabs(u) < kNoPull) continue;
             slope_.add(scaled_row(x_, row.id, config_.bias), u);
             pull += u;
@@ -222,15 +229,17 @@ float tail_scale(std::span<const float> row_values, float bias) {
 }
 
 TailCentres learn_tail(const FeaturesView& x, const LabelsView& label_rows, std::span<const float> propensities,
-                       const TailConfig& config, Control& control) {
+                       std::span<const float> row_weights, const TailConfig& config, Control& control) {
+    const auto weight = [&](std::int32_t row) { return row_weights.empty() ? 1.0 : row_weights[row]; };
     TailCentres out;
     SparseSum centre(std::visit([](const auto& view) { return view.n_cols; }, x));
-    Ascent ascent(x, config, control);
+    Ascent ascent(x, row_weights, config, control);
     for (std::int64_t label_id = config.first_label; label_id < config.last_label; ++label_id) {
         control.throw_if_stopped();
         const auto rows = label_rows.row_labels(label_id);
-        for (const std::int32_t row : rows)
-            centre.add(scaled_row(x, row, config.bias), 1.0 / static_cast<double>(rows.size()));
+        double total = 0.0;
+        for (const std::int32_t row : rows) total += weight(row);
+        for (const std::int32_t row : rows) centre.add(scaled_row(x, row, config.bias), weight(row) / total);
         if (config.max_steps > 0 && !rows.empty())
             ascent.climb(rows, propensities[static_cast<std::size_t>(label_id)], centre);
         write_centre(centre, out);

@@ -41,9 +41,9 @@ struct TailConfig {
 };
 
 // Learn the centres of the labels [first_label, last_label). label_rows: for each label, the rows that have it.
-// propensities: one p per label, used by the ascent only.
+// propensities: one p per label, used by the ascent only. row_weights: empty, or how much each row counts.
 TailCentres learn_tail(const FeaturesView& x, const LabelsView& label_rows, std::span<const float> propensities,
-                       const TailConfig& config, Control& control);
+                       std::span<const float> row_weights, const TailConfig& config, Control& control);
 
 // What makes (x, bias) a vector of length one.
 float tail_scale(std::span<const float> row_values, float bias);

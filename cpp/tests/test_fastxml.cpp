@@ -163,6 +163,35 @@ TEST_CASE("sides and rankings agree with the naive alternation") {
     }
 }
 
+TEST_CASE("a row of weight three is ranked like three equal rows") {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+        const Problem p = make_problem(seed, 60, 20, 8, 0.2);
+        Rows repeated;
+        std::vector<float> row_weights;
+        std::vector<std::uint8_t> sides;
+        std::vector<std::uint8_t> repeated_sides;
+        Random random(seed, 11);
+        for (const std::int32_t row : all_rows(p)) {
+            const int times = 1 + static_cast<int>(random.below(3));
+            row_weights.push_back(static_cast<float>(times));
+            sides.push_back(random.coin() ? 1 : 0);
+            repeated.insert(repeated.end(), times, row);
+            repeated_sides.insert(repeated_sides.end(), times, sides.back());
+        }
+        RankedSides weighted(p.n_labels, kRanking);
+        RankedSides plain(p.n_labels, kRanking);
+        weighted.load(all_rows(p), p.y(), {}, row_weights);
+        plain.load(repeated, p.y(), {});
+        weighted.alternate(sides, {});
+        plain.alternate(repeated_sides, {});
+        std::vector<std::uint8_t> expected;
+        for (std::size_t i = 0; i < sides.size(); ++i)
+            expected.insert(expected.end(), static_cast<std::size_t>(row_weights[i]), sides[i]);
+        CHECK(repeated_sides == expected);
+        CHECK(weighted.gain(sides) == doctest::Approx(plain.gain(repeated_sides)));
+    }
+}
+
 TEST_CASE("columns handed down from node to node are those of the node's rows") {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
         const Problem p = make_problem(seed, 200, 40, 6, 0.1);
@@ -240,7 +269,7 @@ TEST_CASE("a tree equals the naive one, split by split") {
         Control control;
         for (const bool dense : {false, true}) {
             const Tree tree =
-                grow_tree(dense ? FeaturesView(p.dense_x()) : FeaturesView(p.x()), p.y(), {}, config, control);
+                grow_tree(dense ? FeaturesView(p.dense_x()) : FeaturesView(p.x()), p.y(), {}, {}, config, control);
             REQUIRE(tree.right_child == naive.right_child);
             for (std::size_t node = 0; node < naive.leaf_rows.size(); ++node) {
                 std::map<std::int32_t, double> shares;
@@ -268,7 +297,7 @@ TEST_CASE("the objective never rises from one update of the separator to the nex
         config.right_cost = seed % 2 == 0 ? 1.0F : 2.0F;
         config.ranking.ranking_cost = seed % 4 < 2 ? 1.0F : 5.0F;
         Control control;
-        const Tree tree = grow_tree(p.x(), p.y(), {}, config, control);
+        const Tree tree = grow_tree(p.x(), p.y(), {}, {}, config, control);
         REQUIRE(!tree.root_objectives.empty());
         for (std::size_t u = 1; u < tree.root_objectives.size(); ++u)
             CHECK(tree.root_objectives[u] <= tree.root_objectives[u - 1] + 1e-3);

@@ -263,7 +263,7 @@ class TreeConfig:
 
     def __init__(self, **given: object) -> None: ...
 
-def grow_tree(x: Rows, n_labels: int, label_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], label_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, config: TreeConfig, control: Control) -> dict[str, object]:
+def grow_tree(x: Rows, n_labels: int, label_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], label_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, row_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, config: TreeConfig, control: Control) -> dict[str, object]:
     """Grow one FastXML tree; give its flat arrays by name."""
 
 def check_forest(arrays: dict[str, object], n_features: int, n_labels: int) -> None:
@@ -274,7 +274,7 @@ def check_forest(arrays: dict[str, object], n_features: int, n_labels: int) -> N
 def predict_forest(x: Rows, arrays: dict[str, object], tree_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], tail: dict[str, object] | None, n_labels: int, top_k: int, n_features_used: int, n_threads: int, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]:
     """Rank labels by their mean share over the leaves that a row reaches."""
 
-def learn_tail(x: Rows, row_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], row_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], propensities: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], first_label: int, last_label: int, bias: float, gamma: float, max_steps: int, control: Control) -> dict[str, object]:
+def learn_tail(x: Rows, row_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], row_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], propensities: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], row_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, first_label: int, last_label: int, bias: float, gamma: float, max_steps: int, control: Control) -> dict[str, object]:
     """
     Learn the tail classifiers' centres of a range of labels; max_steps 0 gives plain means.
     """

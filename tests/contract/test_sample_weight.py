@@ -87,7 +87,46 @@ def test_a_weight_of_leml_is_a_repeated_row(data: Any, kind: str) -> None:
     assert np.abs(model.decision_function(X) - plain.decision_function(X)).max() > 0.02
 
 
-@pytest.mark.parametrize("name", ["DiSMEC", "LabelTree", "LEML"])
+@pytest.mark.parametrize("name", ["FastXML", "PfastXML", "PfastreXML"])
+def test_leaves_of_fastxml_hold_weighted_shares(name: str, data: Any) -> None:
+    X, Y, weights = data
+    model = ESTIMATORS[name]().set_params(max_leaf_size=1000).fit(X, Y, sample_weight=weights)  # one leaf
+    expected = weights @ Y.toarray() / weights.sum()
+    if name != "FastXML":  # leaves are weighted by 1/p, p by how many rows have a label
+        expected /= lt.propensity.from_counts(Y[np.flatnonzero(weights)].toarray().sum(axis=0), model.n_rows_)
+    forest = model._whole().state.forest
+    np.testing.assert_allclose(forest.leaf_values[:5], expected[forest.leaf_labels[:5]], rtol=1e-5)
+    if name == "PfastreXML":
+        rows = X.toarray() / np.linalg.norm(np.hstack([X.toarray(), np.full((200, 1), model.bias)]), axis=1)[:, None]
+        has = Y.toarray()[:, 2] * weights
+        np.testing.assert_allclose(
+            sp.csr_array((model.centre_values_, model.centre_indices_, model.centre_indptr_), shape=(5, 30)).toarray()[
+                2
+            ],
+            has @ rows / has.sum(),
+            atol=1e-6,
+        )
+
+
+@pytest.mark.parametrize("name", ["FastXML", "PfastXML", "PfastreXML"])
+def test_weights_of_fastxml_steer_its_splits(name: str, data: Any) -> None:
+    X, Y, _ = data
+    plain = ESTIMATORS[name]().fit(X, Y)
+    ones = ESTIMATORS[name]().fit(X, Y, sample_weight=np.ones(200))
+    np.testing.assert_array_equal(plain.decision_function(X), ones.decision_function(X))
+    # Costs of rows and weights of rows are one product, as long as all are equal.
+    half = ESTIMATORS[name]().set_params(separator_cost=0.5).fit(X, Y, sample_weight=np.full(200, 2.0))
+    np.testing.assert_array_equal(plain._whole().state.forest.split_weights, half._whole().state.forest.split_weights)
+    # Every row is there twice, with contradicting labels: the heavier one wins.
+    twice, labels = sp.vstack([X, X], format="csr"), np.repeat(np.eye(5)[[1, 3]], 200, axis=0)
+    for heavy in (0, 1):
+        model = ESTIMATORS[name]().fit(twice, labels, sample_weight=np.repeat([3.0, 1.0][:: 1 - 2 * heavy], 200))
+        assert (model.predict_top_k(X, 1).label_ids == [1, 3][heavy]).all()
+    with pytest.raises(ValueError, match=f"{name}: sample_weight must be at most 1e\\+06, got 2e\\+06; divide"):
+        ESTIMATORS[name]().fit(X, Y, sample_weight=np.full(200, 2e6))
+
+
+@pytest.mark.parametrize("name", ["DiSMEC", "LabelTree", "LEML", "FastXML", "PfastXML", "PfastreXML"])
 def test_rows_without_weight_are_not_there(name: str, data: Any) -> None:
     X, Y, _ = data
     weights = np.repeat([1.0, 0.0], 100)
@@ -118,9 +157,9 @@ def test_bad_weights_are_refused(data: Any, weights: Any, error: type[Exception]
 
 def test_estimators_without_weights_do_not_take_them(data: Any) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'sample_weight'"):
-        lt.FastXML(n_trees=1, n_jobs=1).fit(*data[:2], sample_weight=data[2])
-    with pytest.raises(ValueError, match="Tagger: sample_weight must be None, because FastXML takes no weights"):
-        lt.Tagger(lt.FastXML()).fit(["aa bb", "aa bb"], [["x"], ["y"]], sample_weight=[1, 2])
+        lt.GBDTSparse(n_trees=1, n_jobs=1).fit(*data[:2], sample_weight=data[2])
+    with pytest.raises(ValueError, match="Tagger: sample_weight must be None, because GBDTSparse takes no weights"):
+        lt.Tagger(lt.GBDTSparse()).fit(["aa bb", "aa bb"], [["x"], ["y"]], sample_weight=[1, 2])
 
 
 def test_popularity_and_blends_weigh_rows(data: Any) -> None:
@@ -134,8 +173,8 @@ def test_popularity_and_blends_weigh_rows(data: Any) -> None:
     alone = lt.DiSMEC(n_jobs=1).fit(X, Y, sample_weight=weights)
     np.testing.assert_array_equal(weighted.first_.coef_.toarray(), alone.coef_.toarray())
     assert weighted.n_rows_ == np.count_nonzero(weights)
-    with pytest.raises(ValueError, match="Blend: sample_weight must be None, because FastXML takes no weights"):
-        lt.Blend(n_jobs=1).fit(X, Y, sample_weight=weights)
+    with pytest.raises(ValueError, match="Blend: sample_weight must be None, because GBDTSparse takes no weights"):
+        lt.Blend(second=lt.GBDTSparse(), n_jobs=1).fit(X, Y, sample_weight=weights)
 
 
 def test_an_earlier_model_with_other_weights_is_not_taken_over(data: Any) -> None:
@@ -174,8 +213,8 @@ def test_weights_are_routed(data: Any) -> None:
         )
         search.fit(X, Y, sample_weight=weights)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-        with pytest.raises(TypeError, match="FastXML: fit does not take sample_weight"):
-            lt.FastXML().set_fit_request(sample_weight=True)
+        with pytest.raises(TypeError, match="GBDTSparse: fit does not take sample_weight"):
+            lt.GBDTSparse().set_fit_request(sample_weight=True)
         with pytest.raises(ValueError, match="sample_weight"):
             make_pipeline(MaxAbsScaler(), lt.DiSMEC(n_jobs=1)).fit(X, Y, sample_weight=weights)
     assert sp.issparse(expected[-1].coef_)

@@ -19,8 +19,8 @@ from longtail._ranges import Between
 from longtail._rules import Int, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
+from longtail._weighted import WeightedClassifier
 from longtail.baselines.linear_embedding import check_seen_labels
-from longtail.baselines.weighted import WeightedClassifier
 from longtail.execution import Run, StepPlan
 from longtail.gbdt.projection import LemlSteps, project
 

@@ -14,7 +14,7 @@ from longtail._array_files import ArraySpec
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix
 from longtail._topk import TopK
-from longtail.baselines.weighted import WeightedClassifier
+from longtail._weighted import WeightedClassifier
 from longtail.execution import Arrays, Params, Plan, Run, Shard
 
 _LABELS_PER_TASK = 1 << 16

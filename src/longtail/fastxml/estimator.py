@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _core, _rules
-from longtail._base import XMCClassifier
 from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted, State
@@ -23,16 +22,18 @@ from longtail._ranges import Between, OneOf
 from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
+from longtail._weighted import WeightedClassifier
 from longtail.execution import Array, Arrays, Params, Plan, Run, Shard
 from longtail.fastxml.forest import LinearForest, TreeEnsemble, balance, join_trees
 from longtail.fastxml.paths import sum_linear_paths
 
 # Where a model names ids beyond this one, features are numbered anew for each prediction: a row would take 256 MiB.
 _MANY_FEATURES = 1 << 26
+_MAX_WEIGHT = 1e6  # of a row: costs are float32
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FastXML(XMCClassifier):
+class FastXML(WeightedClassifier):
     """Rank labels by the leaves that a row reaches in an ensemble of trees.
 
     Each node sends its rows left or right so that both sides can rank their labels well (nDCG), then learns a sparse
@@ -201,11 +202,15 @@ class FastXML(XMCClassifier):
 
     # ---- training ---------------------------------------------------------------------------------------------
 
-    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> TreeEnsemble:
-        return join_trees(type(self).__name__, run.map(self._plan(X, Y)), self.n_updates)
+    def _fit(
+        self, X: Matrix, Y: sp.csr_array, run: Run, *, row_weights: NDArray[np.float32] | None = None, **_options: Any
+    ) -> TreeEnsemble:
+        return join_trees(type(self).__name__, run.map(self._plan(X, Y, row_weights)), self.n_updates)
 
-    def _plan(self, X: Matrix, Y: sp.csr_array) -> Plan:
+    def _plan(self, X: Matrix, Y: sp.csr_array, row_weights: NDArray[np.float32] | None = None) -> Plan:
         arrays = feature_arrays(X) | {"label_indptr": Y.indptr, "label_ids": Y.indices}
+        if row_weights is not None:
+            arrays["row_weights"] = _bounded(type(self).__name__, row_weights)
         if (label_weights := self._label_weights(Y)) is not None:
             arrays["label_weights"] = label_weights
         left_cost = self.separator_cost if self.left_separator_cost is None else self.left_separator_cost
@@ -294,10 +299,20 @@ def grow_one_tree(arrays: Arrays, params: Params, task_id: int, control: _core.C
         arrays["label_indptr"],
         arrays["label_ids"],
         arrays.get("label_weights"),
+        arrays.get("row_weights"),
         config,
         control,
     )
     return cast(Shard, grown)
+
+
+def _bounded(owner: str, row_weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Refuse weights that would make a cost overflow."""
+    if (largest := float(row_weights.max())) > _MAX_WEIGHT:
+        raise ValueError(
+            f"{owner}: sample_weight must be at most {_MAX_WEIGHT:g}, got {largest:g}; divide all weights by a number"
+        )
+    return row_weights
 
 
 def rows_of(arrays: Arrays, params: Params) -> _core.Rows:

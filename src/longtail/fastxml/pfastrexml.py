@@ -166,17 +166,19 @@ class PfastreXML(PfastXML):
 
     _State: ClassVar[type[State]] = TreesAndCentres
 
-    def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> TreesAndCentres:
-        shards = run.map(self._plan(X, Y))
+    def _fit(
+        self, X: Matrix, Y: sp.csr_array, run: Run, *, row_weights: NDArray[np.float32] | None = None, **_options: Any
+    ) -> TreesAndCentres:
+        shards = run.map(self._plan(X, Y, row_weights))
         trees = join_trees("PfastreXML", shards[: self.n_trees], self.n_updates)
         return TreesAndCentres(
             **{item.name: getattr(trees, item.name) for item in fields(trees)},
             centres=join_centres(shards[self.n_trees :]),
         )
 
-    def _plan(self, X: Matrix, Y: sp.csr_array) -> Plan:
+    def _plan(self, X: Matrix, Y: sp.csr_array, row_weights: NDArray[np.float32] | None = None) -> Plan:
         """Trees first, then ranges of labels: one plan, because a checkpoint belongs to one plan."""
-        trees = super()._plan(X, Y)
+        trees = super()._plan(X, Y, row_weights)
         rows_of_labels = sp.csc_array(Y)
         arrays = {
             "row_indptr": rows_of_labels.indptr.astype(np.int64),
@@ -256,6 +258,7 @@ def grow_or_learn(arrays: Arrays, params: Params, task_id: int, control: _core.C
         arrays["row_indptr"],
         arrays["row_ids"],
         arrays["propensities"],
+        arrays.get("row_weights"),
         first,
         min(first + _LABELS_PER_TASK, int(params["n_labels"] or 0)),
         float(params["bias"] or 0),

@@ -1,4 +1,4 @@
-"""The fit of baselines that take a weight for each row."""
+"""The fit of estimators that take a weight for each row, and no other options."""
 
 from __future__ import annotations
 
