@@ -48,7 +48,8 @@ def main():
                 if (name, system, seed) in done:
                     continue
                 record = {"question": "tail", "dataset": name, "system": system, "seed": seed}
-                model = make(system, seed, unit_rows=name != "mediamill")
+                # LabelTree is far from done with rows of other lengths when it stops after 20 passes.
+                model = make(system, seed, unit_rows=name != "mediamill" or system == "LabelTree")
                 emit(record | measured(model, train, test, options.repeats), save=save)
 
 
@@ -93,7 +94,7 @@ def measured(model, train, test, repeats):
         "ece_points": round(100 * expected_calibration_error(proba, hits), 3),
         "brier": round(brier_score(proba, hits), 5),
         "log_loss": round(log_loss(proba, hits), 5),
-        "balanced_power": round(model.calibration_.balanced_power_, 4),
+        "balanced_power": model.calibration_.balanced_power_,
     }
 
 

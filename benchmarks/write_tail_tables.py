@@ -1,7 +1,7 @@
-"""Write the tables of docs/results/tail.md from benchmarks/results/tail.jsonl.
+"""Write the tables of docs/results/tail.md, and a sentence of docs/tail.md, from benchmarks/results/tail.jsonl.
 
-python benchmarks/write_tail_tables.py           write them between the marks of the page
-python benchmarks/write_tail_tables.py --check   exit with 1 if the page is out of date
+python benchmarks/write_tail_tables.py           write them between the marks of the pages
+python benchmarks/write_tail_tables.py --check   exit with 1 if a page is out of date
 
 Means are over the seeds that were run; the last line of a set, system and seed counts.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).resolve().parent / "results" / "tail.jsonl"
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "results" / "tail.md"
+DOCS = Path(__file__).resolve().parent.parent / "docs"
 SETS = {"bibtex": "Bibtex", "delicious": "Delicious", "mediamill": "Mediamill", "eurlex": "EURLex-4K"}
 SYSTEMS = ("DiSMEC", "LabelTree", "FastXML", "Blend")
 UTILITIES = {
@@ -29,13 +29,43 @@ UTILITIES = {
 Cell = dict[str, Any]
 
 
-def tables() -> str:
-    """Return all tables, or a line that says that there are none."""
-    lines = [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()] if RESULTS.exists() else []
+def read_lines() -> list[Cell]:
+    return [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()] if RESULTS.exists() else []
+
+
+def cells_of(lines: list[Cell]) -> dict[tuple[str, str], list[Cell]]:
+    """Return the lines of all seeds by set and system."""
     last = {(line["dataset"], line["system"], line["seed"]): line for line in lines if "system" in line}
     cells: dict[tuple[str, str], list[Cell]] = {}
     for (dataset, system, _), line in last.items():
         cells.setdefault((dataset, system), []).append(line)
+    return cells
+
+
+def mean(lines: list[Cell], utility: str, measure: str) -> float:
+    return sum(line["utilities"][utility][measure] for line in lines) / len(lines)
+
+
+def summary(lines: list[Cell]) -> str:
+    """Say in one sentence what utilities buy and cost with DiSMEC on the set with the longest tail."""
+    cells = cells_of(lines)
+    name = next((name for name in ("eurlex", "bibtex") if (name, "DiSMEC") in cells), None)
+    if name is None:
+        return "There are no results yet."
+
+    def three(measure: str) -> str:
+        found = [f"{mean(cells[name, 'DiSMEC'], utility, measure):.1f}" for utility in ("score", "balanced", "psp")]
+        return f"{found[0]}, {found[1]} and {found[2]}"
+
+    return (
+        f'DiSMEC on {SETS[name]} has a PSP@1 of {three("PSP@1")} by score, in the default ranking and with `"psp"`,\n'
+        f"and a P@1 of {three('P@1')}. The [results](results/tail.md) have all figures."
+    )
+
+
+def tables(lines: list[Cell]) -> str:
+    """Return all tables, or a line that says that there are none."""
+    cells = cells_of(lines)
     if not cells:
         return "No results yet."
     parts = [
@@ -56,12 +86,9 @@ def rankings(by_system: dict[str, list[Cell]]) -> str:
     rows = ["| system | utility | seeds | P@1 / 3 / 5 | PSP@1 / 3 / 5 | macro-F1@5 |", "|---|---|---|---|---|---|"]
     for system, lines in by_system.items():
         for name, shown in UTILITIES.items():
-
-            def mean(measure: str, name: str = name, lines: list[Cell] = lines) -> float:
-                return sum(line["utilities"][name][measure] for line in lines) / len(lines)
-
-            three = [" / ".join(f"{mean(f'{kind}@{k}'):.1f}" for k in (1, 3, 5)) for kind in ("P", "PSP")]
-            rows.append(f"| {system} | {shown} | {len(lines)} | {three[0]} | {three[1]} | {mean('macro-F1@5'):.1f} |")
+            three = [" / ".join(f"{mean(lines, name, f'{kind}@{k}'):.1f}" for k in (1, 3, 5)) for kind in ("P", "PSP")]
+            macro = mean(lines, name, "macro-F1@5")
+            rows.append(f"| {system} | {shown} | {len(lines)} | {three[0]} | {three[1]} | {macro:.1f} |")
     return "\n".join(rows)
 
 
@@ -93,12 +120,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args().check
-    old = PAGE.read_text(encoding="utf-8")
     pattern = re.compile(r"(<!-- tail -->\n).*?(<!-- end -->)", re.DOTALL)
-    new = pattern.sub(lambda match: f"{match[1]}\n{tables()}\n\n{match[2]}", old)
-    if check and new != old:
-        sys.exit(f"{PAGE} is out of date; run python benchmarks/write_tail_tables.py")
-    PAGE.write_text(new, encoding="utf-8")
+    lines = read_lines()
+    for page, text in ((DOCS / "results" / "tail.md", tables(lines)), (DOCS / "tail.md", summary(lines))):
+        old = page.read_text(encoding="utf-8")
+        new = pattern.sub(lambda match, text=text: f"{match[1]}\n{text}\n\n{match[2]}", old)  # type: ignore[misc]
+        if check and new != old:
+            sys.exit(f"{page} is out of date; run python benchmarks/write_tail_tables.py")
+        page.write_text(new, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import longtail as lt
 from longtail.calibration import brier_score, expected_calibration_error, find_hits, log_loss, reliability
-from longtail.calibration.surface import fit_surface
+from longtail.calibration.surface import place_pairs
 
 
 def ranked(scores: Any) -> lt.TopK:
@@ -102,18 +102,31 @@ def test_probabilities_never_fall_with_the_score() -> None:
     rng = np.random.default_rng(0)
     scores = rng.random(4000).astype(np.float32)
     hits = rng.random(4000) < np.where(scores < 0.5, 0.6, 0.2)  # they should fall
-    surface = fit_surface(scores, rng.random(4000) * 5, hits)
+    surface = place_pairs(scores, rng.random(4000) * 5, hits).fit()
     assert (np.diff(surface.log_odds, axis=1) >= 0).all()
 
 
 def test_a_plane_of_log_odds_is_found_again() -> None:
     rng = np.random.default_rng(0)
-    scores, log_counts = rng.normal(size=200_000).astype(np.float32), rng.uniform(0, 7, 200_000)
+    scores, log_counts = rng.normal(size=600_000).astype(np.float32), rng.uniform(0, 7, 600_000)
     z = 1.5 * scores - 0.4 * log_counts + 0.1 * scores * log_counts
-    surface = fit_surface(scores, log_counts, rng.random(200_000) < 1 / (1 + np.exp(-z)))
+    surface = place_pairs(scores, log_counts, rng.random(600_000) < 1 / (1 + np.exp(-z))).fit()
     s, n = np.meshgrid(surface.score_knots, surface.count_knots)
     inside = np.abs(s) < 2
     assert np.abs(surface.log_odds - (1.5 * s - 0.4 * n + 0.1 * s * n))[inside].max() < 0.25
+
+
+def test_scores_that_are_nearly_all_close_to_zero_are_told_apart() -> None:
+    """The score is a product of probabilities, as in a tree: most are tiny, and still differ in what they mean."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(2000, 30)) * 3 - 4
+    Y = (rng.random(z.shape) < 1 / (1 + np.exp(-z))).astype(np.float32)
+    top = ranked(np.exp(3 * np.minimum(z, 0)).astype(np.float32))
+    calibration = lt.Calibration().fit(top, Y, np.full(30, 100), 8000)
+    assert calibration.ece_ < 0.025
+    truth = 1 / (1 + np.exp(-np.array([-4.0, -2.0, -1.0])))
+    proba = calibration.proba(np.zeros((1, 3), int), np.exp(3 * np.array([[-4.0, -2.0, -1.0]])))[0]
+    np.testing.assert_allclose(proba, truth, atol=0.05)
 
 
 def test_labels_of_equal_frequency_are_not_told_apart_by_chance() -> None:

@@ -11,16 +11,17 @@ import scipy.sparse as sp
 import longtail as lt
 from longtail import _core
 from longtail._topk import values_of
+from longtail.calibration.row_rules import Judged, balanced_power
 from longtail.decisions import candidates_for, choose, parse_utility, rank, rank_rows
 from longtail.metrics import macro_f1_at_k, precision_at_k, psprecision_at_k
 
 
-def world(n_rows: int = 600, n_labels: int = 40, seed: int = 0) -> tuple[lt.TopK, Any, Any]:
+def world(n_rows: int = 600, n_labels: int = 40, seed: int = 0, rare_too_low: float = 0.0) -> tuple[lt.TopK, Any, Any]:
     """Make labels of falling frequency whose scores say something about them; all labels are candidates."""
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n_rows, n_labels)) * 2 - np.linspace(0.5, 5, n_labels)
     Y = sp.csr_array((rng.random(z.shape) < 1 / (1 + np.exp(-z))).astype(np.float32))
-    scores = (z + rng.normal(size=z.shape) * 0.3).astype(np.float32)
+    scores = (z + rng.normal(size=z.shape) * 0.3 - np.linspace(0, rare_too_low, n_labels)).astype(np.float32)
     order = np.argsort(-scores, axis=1, kind="stable").astype(np.int32)
     counts = np.round(10 * np.asarray(Y.sum(axis=0)).ravel()).astype(np.int64)
     return lt.TopK(order, np.take_along_axis(scores, order, axis=1)), Y, counts
@@ -184,13 +185,40 @@ def expected_precision(calibration: lt.Calibration, top: lt.TopK, found: lt.TopK
     return 100 * float(np.take_along_axis(proba, found.label_ids.astype(np.int64), axis=1).mean())
 
 
-def test_the_balanced_ranking_is_as_precise_as_the_scores(calibrated: Any) -> None:
-    calibration, top, _ = calibrated
+def test_the_balanced_ranking_is_as_precise_as_the_scores() -> None:
+    top, Y, counts = world(rare_too_low=3.0)
+    calibration = lt.Calibration().fit(top, Y, counts, 6000)
     assert 0 < calibration.balanced_power_ < 1
-    balanced, best, by_score = (rank(top, calibration, name) for name in ("balanced", "precision", "score"))
-    assert expected_precision(calibration, top, by_score) - expected_precision(calibration, top, balanced) < 0.2
+    new_top, new_Y, _ = world(seed=1, rare_too_low=3.0)
+    balanced, best, by_score = (rank(new_top, calibration, name) for name in ("balanced", "precision", "score"))
+    for k in (1, 3, 5):
+        assert precision_at_k(balanced, new_Y, k) > precision_at_k(by_score, new_Y, k) - 0.2
     weights = calibration.inverse_propensities()
     assert weights[balanced.label_ids].mean() > weights[best.label_ids].mean()
+
+
+def test_the_balanced_ranking_is_that_of_the_scores_where_calibration_does_not_pay(calibrated: Any) -> None:
+    """The scores are the log-odds already: every other ranking is worse, if only by little."""
+    calibration, top, _ = calibrated
+    assert calibration.balanced_power_ is None
+    by_score = rank(top, calibration, "score")
+    for found in (rank(top, calibration), rank(top, calibration, max_loss=1.0)):
+        np.testing.assert_array_equal(found.label_ids, by_score.label_ids)
+        np.testing.assert_array_equal(found.scores, by_score.scores)
+    found = choose("test", lambda _, n: lt.TopK(top.label_ids[:, :n], top.scores[:, :n]), calibration, 5)
+    np.testing.assert_array_equal(found.label_ids, by_score.label_ids)
+    assert found.utility is None
+    assert found.proba is not None
+
+
+def test_what_was_right_overrules_what_a_surface_expects() -> None:
+    """Two labels per row: the surface believes the rare one more, and it is never right."""
+    label_ids = np.tile(np.array([[0, 1]], np.int32), (500, 1))
+    believed = lt.TopK(label_ids, np.tile(np.array([[0.3, 0.6]], np.float32), (500, 1)))
+    counts = np.array([400, 5])
+    right, wrong = (np.tile(np.array([hits]), (500, 1)) for hits in ([False, True], [True, False]))
+    assert balanced_power([Judged(believed, believed, right)], counts, 1000) == 1.0
+    assert balanced_power([Judged(believed, believed, wrong)], counts, 1000) is None
 
 
 def test_rows_with_few_candidates_are_padded(calibrated: Any) -> None:

@@ -17,15 +17,13 @@ from longtail.calibration.pairs import Pairs, pairs_of
 from longtail.calibration.power import PowerRule, Ranked
 from longtail.calibration.row_rules import Judged, balanced_power, macro_f1_rules, rule_for
 from longtail.calibration.state import CalibrationState, proba_on
-from longtail.calibration.surface import Surface, fit_surface
+from longtail.calibration.surface import Placed, Surface, place_pairs
 from longtail.calibration.thresholds import f1_threshold, floor_thresholds, macro_f1_threshold, micro_f1_thresholds
 
 Measure = Literal["micro_f1", "macro_f1", "precision"]
 
 # The surface has fewer than a hundred nodes: more pairs than this only cost time.
 _MAX_PAIRS = 2_000_000
-# Of precision at 1, 3 and 5 of the ranking by score, that the balanced one may give up: a twentieth of a point.
-_BALANCED_LOSS = 0.0005
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -55,9 +53,10 @@ class Calibration(Part[CalibrationState]):
     n_training_rows_ : int, training rows of that model
     map_of_label_ : int32 array (n_labels,), the threshold of each label; 0 is the shared one
     thresholds_ : float32 array (n_thresholds,), the least probability that is enough
-    balanced_power_ : float in [0, 1]
-        The greatest power of the inverse propensities whose expected precision is at most a twentieth of a point
-        below that of the scores: the default ranking of a calibrated model gives rare labels that much.
+    balanced_power_ : float in [0, 1] or None
+        The greatest power of the inverse propensities that costs hardly any precision on held-out rows: the default
+        ranking of a calibrated model gives rare labels that much. None if even power 0 is less precise than the
+        scores, or may be: the default ranking is then that of the scores.
     row_slopes_, row_offsets_ : float32 arrays (4, n_labels)
         Ranking by slope · probability + offset maximises macro-F1 at 1, 3, 5 and 10, one row at a time.
     ece_ : float, expected calibration error of the five best labels of each row, cross-fitted over two halves
@@ -104,11 +103,16 @@ class Calibration(Part[CalibrationState]):
                 "give more rows, or labels that the model knows"
             )
         n_training_rows = int(n_training_rows)
-        halves = _halves(top, pairs, counts)
-        surface = _surface_of(pairs, counts)
-        map_of_label, thresholds = self._thresholds(surface, counts, pairs)
+        placed, is_odd = _placed(pairs, counts)
+        surface = placed.fit()
         proba = TopK(top.label_ids, proba_on(surface, counts, *top, n_threads=1))
-        judged = [half.judged for half in halves] or [Judged(proba, proba)]
+        map_of_label, thresholds = self._thresholds(proba, pairs)
+        halves = _halves(top, placed, is_odd, surface, counts)
+        is_hit = np.zeros(top.label_ids.shape, dtype=bool)
+        is_hit[pairs.row_ids, pairs.ranks] = pairs.hits
+        judged = [Judged(*half, is_hit[number::2]) for number, half in enumerate(halves)] or [
+            Judged(proba, proba, is_hit)
+        ]
         row_slopes, row_offsets = macro_f1_rules(proba, counts, n_training_rows)
         self._fitted = CalibrationState(
             **surface._asdict(),
@@ -117,10 +121,10 @@ class Calibration(Part[CalibrationState]):
             thresholds=thresholds,
             row_slopes=row_slopes,
             row_offsets=row_offsets,
-            ece=_cross_fitted_ece(halves, pairs),
+            ece=_cross_fitted_ece(halves, is_hit),
             n_rows=pairs.n_rows,
             n_training_rows=n_training_rows,
-            balanced_power=balanced_power(judged, counts, n_training_rows, _BALANCED_LOSS),
+            balanced_power=balanced_power(judged, counts, n_training_rows),
         )
         return self
 
@@ -238,16 +242,13 @@ class Calibration(Part[CalibrationState]):
             kept = self._rule = PowerRule(state.curves, power)
         return kept
 
-    def _thresholds(
-        self, surface: Surface, label_counts: NDArray[np.int64], pairs: Pairs
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def _thresholds(self, proba: TopK, pairs: Pairs) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return the threshold of each label, as its place among all, and the thresholds."""
         positives = np.bincount(pairs.label_ids[pairs.hits], minlength=pairs.n_labels)
         head = np.flatnonzero(positives >= self.min_positives)
         map_of_label = np.zeros(pairs.n_labels, dtype=np.int32)
         map_of_label[head] = np.arange(1, len(head) + 1, dtype=np.int32)
-        proba = proba_on(surface, label_counts, pairs.label_ids, pairs.scores, n_threads=1)
-        by_proba = replace(pairs, scores=proba)
+        by_proba = replace(pairs, scores=proba.scores[pairs.row_ids, pairs.ranks])
         groups = by_proba.by_map(map_of_label, len(head) + 1)
         if self.measure == "micro_f1":
             found = micro_f1_thresholds(groups, pairs.n_positives)
@@ -263,49 +264,52 @@ def _reached(state: CalibrationState, label_ids: NDArray[Any], proba: NDArray[An
     return reached & (label_ids >= 0)
 
 
-def _surface_of(pairs: Pairs, label_counts: NDArray[np.int64]) -> Surface:
+def _placed(pairs: Pairs, label_counts: NDArray[np.int64]) -> tuple[Placed, NDArray[np.bool_]]:
+    """Place the pairs on the grid of their surface; also tell which of them are of odd rows."""
     n_pairs = len(pairs.scores)
-    if n_pairs > _MAX_PAIRS:  # whole rows, spread evenly
-        step = -(-n_pairs // _MAX_PAIRS)
+    if n_pairs > _MAX_PAIRS:  # whole rows, spread evenly; the step is odd, so that there are odd and even ones
+        step = -(-n_pairs // _MAX_PAIRS) | 1
         thinned = pairs.where(pairs.row_ids % step == 0)
         pairs = thinned if thinned.hits.any() else pairs
-    return fit_surface(pairs.scores, np.log1p(label_counts[pairs.label_ids]), pairs.hits)
+    placed = place_pairs(pairs.scores, np.log1p(label_counts[pairs.label_ids]), pairs.hits)
+    return placed, pairs.row_ids % 2 == 1
 
 
 class _Half(NamedTuple):
-    """The odd or the even rows, with the probabilities of the surface of the other half and of their own."""
+    """The even or the odd rows, with the probabilities of the surface of the other half and of their own."""
 
-    row_ids: NDArray[np.int64]
-    judged: Judged
+    ranking: TopK
+    judging: TopK
 
 
-def _halves(top: TopK, pairs: Pairs, label_counts: NDArray[np.int64]) -> list[_Half]:
+def _halves(
+    top: TopK, placed: Placed, is_odd: NDArray[np.bool_], whole: Surface, label_counts: NDArray[np.int64]
+) -> list[_Half]:
     """Learn a surface on either half of the rows; none if one of them has no hit."""
-    is_odd = pairs.row_ids % 2 == 1
-    if not pairs.hits[is_odd].any() or not pairs.hits[~is_odd].any():
+    hits = placed.pairs.hits
+    if not hits[is_odd].any() or not hits[~is_odd].any():
         return []
-    surfaces = [_surface_of(pairs.where(chosen), label_counts) for chosen in (~is_odd, is_odd)]
+    surfaces = [placed.fit(chosen, whole) for chosen in (~is_odd, is_odd)]
     halves = []
     for half in (0, 1):
-        row_ids = np.arange(half, len(top.label_ids), 2)
-        part = TopK(np.ascontiguousarray(top.label_ids[row_ids]), np.ascontiguousarray(top.scores[row_ids]))
+        part = TopK(np.ascontiguousarray(top.label_ids[half::2]), np.ascontiguousarray(top.scores[half::2]))
         own, other = (
             TopK(part.label_ids, proba_on(surfaces[at], label_counts, *part, n_threads=1)) for at in (half, 1 - half)
         )
-        halves.append(_Half(row_ids, Judged(ranking=other, judging=own)))
+        halves.append(_Half(ranking=other, judging=own))
     return halves
 
 
-def _cross_fitted_ece(halves: list[_Half], pairs: Pairs) -> float:
+def _cross_fitted_ece(halves: list[_Half], is_hit: NDArray[np.bool_]) -> float:
     """Compare what the surface of the other half says about the five best labels of each row with the truth."""
     if not halves:
         return 0.0
     proba: list[NDArray[np.float32]] = []
     hits: list[NDArray[np.bool_]] = []
     for number, half in enumerate(halves):
-        of_half = pairs.where((pairs.row_ids % 2 == number) & (pairs.ranks < 5))
-        proba.append(half.judged.ranking.scores[of_half.row_ids // 2, of_half.ranks])
-        hits.append(of_half.hits)
+        is_label = half.ranking.label_ids[:, :5] >= 0
+        proba.append(half.ranking.scores[:, :5][is_label])
+        hits.append(is_hit[number::2, :5][is_label])
     return expected_calibration_error(np.concatenate(proba), np.concatenate(hits))
 
 

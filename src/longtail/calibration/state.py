@@ -13,7 +13,7 @@ from longtail import _core
 from longtail._array_files import ArraySpec
 from longtail._cancel import current_control
 from longtail._part import PartState
-from longtail._rules import Int, Real
+from longtail._rules import Int, Nothing, Real
 from longtail.calibration.power import Curves, curves_of
 from longtail.calibration.row_rules import RULE_KS
 from longtail.calibration.surface import Surface
@@ -36,7 +36,7 @@ class CalibrationState(PartState):
     ece: Annotated[float, Real(0, 1)]
     n_rows: Annotated[int, Int(1)]
     n_training_rows: Annotated[int, Int(1)]
-    balanced_power: Annotated[float, Real(0, 1)]
+    balanced_power: Annotated[float | None, Real(0, 1), Nothing()]
 
     def proba(self, label_ids: NDArray[Any], scores: NDArray[Any], n_threads: int = 1) -> NDArray[np.float32]:
         """Return the probability that each label is right."""

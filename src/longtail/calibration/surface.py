@@ -17,9 +17,8 @@ Ints = NDArray[np.int64]
 _N_SCORE_QUANTILES = 6
 _N_COUNT_KNOTS = 6
 # Knots nearer to each other than this share of the range of scores are one knot.
-_LEAST_GAP = 1e-3
-# Of the squared second derivatives, with both axes scaled to [0, 1]. Without bends left, the surface is the logistic
-# regression on score, log count and their product.
+_LEAST_GAP = 1e-9
+# Of the squared second derivatives, with both axes scaled to [0, 1].
 _SMOOTHNESS = 0.3
 # Of the squared slopes along log counts. Labels whose counts hardly differ must not be separated by them: a label that
 # has a row more among the held-out ones has a row less in training.
@@ -47,13 +46,41 @@ class _Pairs(NamedTuple):
     count_share: Floats
     hits: NDArray[np.uint8]
 
+    def where(self, chosen: NDArray[np.bool_]) -> _Pairs:
+        """Return some of the pairs."""
+        return _Pairs(*(part[chosen] for part in self))
+
     def loss(self, nodes: Floats, n_scores: int) -> tuple[float, Floats, Floats]:
         """Return the log loss, and its gradient and second derivatives by the nodes."""
         return _core.surface_loss(*self, nodes.reshape(-1, n_scores), current_control())
 
 
-def fit_surface(scores: NDArray[np.float32], log_counts: NDArray[np.float64], hits: NDArray[np.bool_]) -> Surface:
-    """Fit by penalised maximum likelihood; the log-odds never fall with the score.
+class Placed(NamedTuple):
+    """Pairs of row and label on the grid of a surface."""
+
+    score_knots: Floats
+    count_knots: Floats
+    pairs: _Pairs
+
+    def fit(self, chosen: NDArray[np.bool_] | None = None, start: Surface | None = None) -> Surface:
+        """Fit by penalised maximum likelihood; the log-odds never fall with the score.
+
+        Parameters
+        ----------
+        chosen : bool array (n_pairs,), optional
+            Which pairs to learn from; at least one of them is a hit.
+        start : Surface, optional
+            One on the same grid from which the search starts.
+        """
+        pairs = self.pairs if chosen is None else self.pairs.where(chosen)
+        shape = len(self.count_knots), len(self.score_knots)
+        penalty = _penalty(_spread(self.score_knots), self.count_knots)
+        at_nodes = _rising_newton(pairs, penalty, shape[1], shape[0], None if start is None else start.log_odds)
+        return Surface(self.score_knots, self.count_knots, at_nodes.reshape(shape))
+
+
+def place_pairs(scores: NDArray[np.float32], log_counts: NDArray[np.float64], hits: NDArray[np.bool_]) -> Placed:
+    """Choose the knots of a grid, and find the places of pairs on it.
 
     Parameters
     ----------
@@ -66,10 +93,7 @@ def fit_surface(scores: NDArray[np.float32], log_counts: NDArray[np.float64], hi
     column, score_share = left_and_share(x, score_knots)
     row, count_share = left_and_share(np.clip(log_counts, count_knots[0], count_knots[-1]), count_knots)
     cells = (row * (len(score_knots) - 1) + column).astype(np.int32)
-    pairs = _Pairs(cells, score_share, count_share, hits.astype(np.uint8))
-    penalty = _penalty(score_knots, count_knots)
-    at_nodes = _rising_newton(pairs, penalty, len(score_knots), len(count_knots))
-    return Surface(score_knots, count_knots, at_nodes.reshape(len(count_knots), len(score_knots)))
+    return Placed(score_knots, count_knots, _Pairs(cells, score_share, count_share, hits.astype(np.uint8)))
 
 
 def _score_knots(scores: Floats, hit_scores: Floats) -> Floats:
@@ -94,6 +118,15 @@ def left_and_share(x: Floats, knots: Floats) -> tuple[Ints, Floats]:
     return left, np.asarray((x - knots[left]) / (knots[left + 1] - knots[left]))
 
 
+def _spread(knots: Floats) -> Floats:
+    """Return coordinates in [0, 1] for the penalty: the mean of a knot's number and of its place between the ends.
+
+    Products of probabilities, such as those of a tree, are nearly all close to 0, and still differ in what they mean.
+    """
+    place = (knots - knots[0]) / (knots[-1] - knots[0])
+    return np.asarray((np.linspace(0, 1, len(knots)) + place) / 2)
+
+
 def _penalty(score_knots: Floats, count_knots: Floats) -> Floats:
     n_scores, n_counts = len(score_knots), len(count_knots)
     along_scores = np.kron(np.eye(n_counts), _second_differences(score_knots))
@@ -113,14 +146,15 @@ def _second_differences(knots: Floats) -> Floats:
     return found
 
 
-def _rising_newton(pairs: _Pairs, penalty: Floats, n_scores: int, n_counts: int) -> Floats:
+def _rising_newton(pairs: _Pairs, penalty: Floats, n_scores: int, n_counts: int, start: Floats | None) -> Floats:
     """Minimise the penalised loss over surfaces whose steps along the score are >= 0: projected Newton on the steps."""
     rate = (pairs.hits.sum(dtype=np.int64) + 0.5) / (len(pairs.hits) + 1)
     base = float(np.log(rate / (1 - rate)))
     # Takes steps to values at the nodes.
     sums = np.asarray(np.kron(np.eye(n_counts), np.tril(np.ones((n_scores, n_scores)))), dtype=np.float64)
     is_step = np.tile(np.arange(n_scores) > 0, n_counts)
-    steps = np.asarray(np.where(is_step, 0.0, base), dtype=np.float64)
+    flat = np.full((n_counts, n_scores), base) if start is None else start
+    steps = np.diff(flat, axis=1, prepend=0.0).reshape(-1)
 
     def at(steps: Floats) -> tuple[float, Floats, Floats]:
         nodes: Floats = sums @ steps

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from longtail._topk import TopK, values_of
 from longtail.calibration import Calibration
-from longtail.decisions.ranking import ByValue, Candidates, candidates_for, rank, rank_short
+from longtail.decisions.ranking import ByValue, Candidates, candidates_for, rank, rank_short, resolve_utility
 from longtail.decisions.utilities import parse_utility
 
 Threshold = float | Literal["auto"] | None
@@ -32,14 +32,14 @@ class Proposals(NamedTuple):
 def check_utility(owner: str, utility: str | None, calibration: Calibration | None) -> str:
     """Return the utility to rank for; raise unless it is a known one that the model can serve."""
     if utility is None:
-        return "score" if calibration is None else "balanced"
+        utility = "score" if calibration is None else "balanced"
     parse_utility(utility)
     if calibration is None and utility != "score":
         raise ValueError(
             f"{owner}: utility must be None or 'score' for a model that is not calibrated, got {utility!r}; "
             "fit with calibrate=True or call calibrate on held-out data first"
         )
-    return utility
+    return utility if calibration is None or resolve_utility(utility, calibration).kind != "score" else "score"
 
 
 def choose(

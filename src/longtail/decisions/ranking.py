@@ -58,7 +58,8 @@ def rank(
         - ``"precision"``: the most probable labels.
         - ``"psp"``: propensity-scored precision; ranks by probability times inverse propensity.
         - ``"power:X"``: by probability · (inverse propensity)^X; 0 is "precision", 1 is "psp".
-        - ``"balanced"``: with the greatest power that is as precise as the scores on held-out rows.
+        - ``"balanced"``: with the greatest power that is as precise as the scores on held-out rows; by score if there
+          is none.
         - ``"macro-f1"``, ``"coverage"``: expected macro-F1 at `top_k`, or expected share of labels that are given
           correctly at least once. The labels of all rows are chosen together, so a row's labels depend on the batch.
           With fewer than 100 rows, "macro-f1" is "macro-f1-by-row".
@@ -90,13 +91,13 @@ def rank(
     >>> rank(top, calibration, "precision", top_k=1).label_ids[0], rank(top, calibration, "psp", top_k=1).label_ids[0]
     (array([0], dtype=int32), array([1], dtype=int32))
     """
-    wanted = parse_utility(utility)
-    _check(top, calibration, top_k, max_loss, wanted)
+    _check(top, calibration, top_k, max_loss, parse_utility(utility))
+    wanted = resolve_utility(utility, calibration)
+    weights = calibration.inverse_propensities() if propensity is None else _inverse(propensity, calibration)
     if wanted.kind == "score":
         return _padded(TopK(top.label_ids[:, :top_k], top.scores[:, :top_k]), top_k)
-    power = calibration.balanced_power_ if wanted.kind == "balanced" else wanted.power
-    if wanted.kind in ("power", "balanced") and propensity is None and max_loss is None:
-        return TopK(*calibration.rank_by_power(top, power, top_k, n_threads=n_threads)[:2])
+    if wanted.kind == "power" and propensity is None and max_loss is None:
+        return TopK(*calibration.rank_by_power(top, wanted.power, top_k, n_threads=n_threads)[:2])
     proba = TopK(np.ascontiguousarray(top.label_ids), calibration.proba(*top, n_threads=n_threads))
     is_small = wanted == parse_utility("macro-f1") and len(top.label_ids) < _LEAST_BATCH
     if wanted.kind == "row" or is_small:
@@ -109,12 +110,22 @@ def rank(
         return by_mix(1.0) if max_loss is None else _within(max_loss, by_mix, 1.0, proba, top_k, n_threads)
     if wanted.kind == "batch":
         return _for_batch(proba, calibration, wanted, top_k, max_loss, n_threads)
-    weights = calibration.inverse_propensities() if propensity is None else _inverse(propensity, calibration)
 
     def by_power(power: float) -> TopK:
         return _affine(proba, (weights**power).astype(np.float32), None, top_k, n_threads)
 
-    return by_power(power) if max_loss is None else _within(max_loss, by_power, power, proba, top_k, n_threads)
+    if max_loss is None:
+        return by_power(wanted.power)
+    return _within(max_loss, by_power, wanted.power, proba, top_k, n_threads)
+
+
+def resolve_utility(utility: str, calibration: Calibration) -> Utility:
+    """Return what "balanced" is for this calibration: a power, or the order of the scores; other utilities as named."""
+    wanted = parse_utility(utility)
+    if wanted.kind != "balanced":
+        return wanted
+    power = calibration.balanced_power_
+    return Utility("score") if power is None else Utility("power", power)
 
 
 def rank_rows(
@@ -162,10 +173,10 @@ def rank_short(
     n_threads: int = 1,
 ) -> Valued | None:
     """Do what `rank_rows` does where few candidates are enough, else return None; also return the scores of labels."""
-    wanted = parse_utility(utility)
-    if wanted.kind not in ("power", "balanced") or max_loss is not None:
+    wanted = resolve_utility(utility, calibration)
+    if wanted.kind != "power" or max_loss is not None:
         return None
-    power = calibration.balanced_power_ if wanted.kind == "balanced" else wanted.power
+    power = wanted.power
     if by_value is not None:
         return by_value(calibration.value_table(power), top_k)
     n_all = candidates_for(top_k, len(calibration.label_counts_))
