@@ -73,8 +73,8 @@ struct Problem {
 
 TEST_CASE("the dual of PD-Sparse rises to the primal") {
     const Problem problem;
-    for (const Config& config :
-         {Config{0.0F, 1.0F, 400, 0.0F, 1}, Config{0.1F, 1.0F, 400, 0.0F, 1}, Config{0.5F, 0.3F, 400, 0.0F, 1}}) {
+    for (const Config& config : {Config{0.0F, 1.0F, 400, 0.0F, 1}, Config{0.1F, 1.0F, 400, 0.0F, 1},
+                                 Config{0.5F, 0.3F, 400, 0.0F, 1}, Config{0.1F, 1.0F, 400, 0.0F, 1, 5}}) {
         const Weights weights = problem.train(config);
         const double last = weights.objectives.back();
         for (std::size_t i = 1; i < weights.objectives.size(); ++i)
@@ -83,6 +83,20 @@ TEST_CASE("the dual of PD-Sparse rises to the primal") {
         CHECK(last <= primal * (1.0 + 1e-5));
         CHECK(last == doctest::Approx(primal).epsilon(0.03));
     }
+}
+
+TEST_CASE("with held-out rows PD-Sparse keeps the weights that rank them best") {
+    const Problem problem;
+    Config config{0.05F, 1.0F, 20, 0.0F, 0, 4, 15};
+    const Weights weights = problem.train(config);
+    const std::size_t n_parts = weights.precisions.size() / weights.objectives.size();
+    REQUIRE(weights.precisions.size() == weights.objectives.size() * n_parts);
+    const auto best = std::max_element(weights.precisions.rbegin(), weights.precisions.rend());
+    const auto n_best = static_cast<std::size_t>(weights.precisions.rend() - best);
+    config.n_epochs = static_cast<std::int32_t>((n_best + n_parts - 1) / n_parts);
+    const Weights shorter = problem.train(config);
+    CHECK(shorter.values == weights.values);
+    CHECK(shorter.label_ids == weights.label_ids);
 }
 
 TEST_CASE("the weights of PD-Sparse are sorted by label, and only labels with rows have any") {

@@ -26,7 +26,7 @@ def problem(seed: int = 0) -> tuple[sp.csr_array, sp.csr_array]:
 
 def solve(X: sp.csr_array, Y: sp.csr_array, **params: float) -> tuple[np.ndarray, np.ndarray]:
     """Return W with the biases as its last row, and the dual objectives."""
-    model = lt.PDSparse(tolerance=0.0, **params)  # type: ignore[arg-type]
+    model = lt.PDSparse(tolerance=0.0, **({"held_out": 0.0} | params))  # type: ignore[arg-type]
     rows, labels = model._training_rows(X)[0], lt._matrices.checked_labels("test", Y, X.shape[0]).Y
     shard = learn_pd_sparse(arrays_of(rows, labels), model.get_params(), 0, _core.Control())
     shape = (X.shape[1], Y.shape[1])
@@ -43,14 +43,28 @@ def primal(W: np.ndarray, X: sp.csr_array, Y: sp.csr_array, l1: float, cost: flo
     return float(0.5 * np.square(W).sum() + l1 * np.abs(W).sum() + cost * sum(losses))
 
 
+@pytest.mark.parametrize("n_violators", [1, 4, 100])
 @pytest.mark.parametrize(("l1", "cost"), [(0.0, 1.0), (0.1, 1.0), (0.5, 0.3), (0.02, 5.0)])
-def test_the_dual_rises_to_the_primal(l1: float, cost: float) -> None:
+def test_the_dual_rises_to_the_primal(l1: float, cost: float, n_violators: int) -> None:
     X, Y = problem()
-    W, duals = solve(X, Y, l1=l1, cost=cost, n_epochs=400)
+    W, duals = solve(X, Y, l1=l1, cost=cost, n_epochs=400, n_violators=n_violators)
     value = primal(W, X, Y, l1, cost)
     assert (np.diff(duals) >= -1e-4 * abs(duals[-1])).all()
     assert duals[-1] <= value * (1 + 1e-5)
     assert duals[-1] == pytest.approx(value, rel=0.03)
+
+
+def test_held_out_rows_keep_a_good_ranking_of_labels_that_cannot_be_separated() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 20)).astype(np.float32)
+    Y = X @ rng.normal(size=(20, 60)) + 4 * rng.normal(size=(1500, 60)) > 4  # 13 labels per row, much noise
+    full, early = (
+        lt.PDSparse(unit_rows=True, held_out=held_out).fit(X[:1000], Y[:1000].astype(np.float32))
+        for held_out in (0.0, 0.1)
+    )
+    found = [lt.metrics.evaluate(m.predict_top_k(X[1000:]), Y[1000:].astype(np.float32))["P@5"] for m in (full, early)]
+    assert found[1] > found[0] + 5
+    assert len(early.objectives_) < len(full.objectives_)
 
 
 def test_a_greater_penalty_gives_fewer_weights() -> None:

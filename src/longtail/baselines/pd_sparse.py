@@ -44,7 +44,7 @@ def learn_pd_sparse(arrays: Arrays, params: Params, task_id: int, control: _core
     X, Y = data_of(arrays)
     rows = canonical_csr(X)
     n_features, n_labels = rows.shape[1], Y.shape[1]
-    indptr, label_ids, weights, objectives = _core.train_pd_sparse(
+    indptr, label_ids, weights, objectives, _ = _core.train_pd_sparse(
         n_features,
         rows.indptr,
         rows.indices,
@@ -57,6 +57,8 @@ def learn_pd_sparse(arrays: Arrays, params: Params, task_id: int, control: _core
         int(params["n_epochs"] or 1),
         float(params["tolerance"] or 0),
         int(params["random_state"] or 0),
+        int(params["n_violators"] or 1),
+        int(float(params["held_out"] or 0) * rows.shape[0]),
         control,
     )
     end = int(indptr[-2])
@@ -78,7 +80,12 @@ class PDSparse(LinearClassifier):
     Minimises ½ ‖W‖² + l1 ‖W‖₁ + cost · Σ max(0, 1 + highest score of a wrong label - lowest score of a right one).
     The l1 penalty keeps W sparse, the loss keeps the duals sparse: a row only counts for its own labels and the few
     that came near them. Both make block-coordinate Frank-Wolfe, which visits one row at a time, cheap. A baseline of
-    the GBDT-SPARSE paper. Memory: 8 bytes per pair of a feature and a label that some row's duals connect.
+    the GBDT-SPARSE paper.
+
+    The loss asks for one gap between all labels of a row and all others. Where rows have many labels that no linear
+    scores separate like that, as in Delicious, its minimum is close to W = 0 and ranks badly; the first passes rank far
+    better. So, as in the authors' program, some rows are held out, and the weights that rank their labels best are
+    kept; here they are tried twenty times per pass. Memory: 8 bytes per pair of a feature and a label that some row's duals connect.
 
     Parameters
     ----------
@@ -87,11 +94,16 @@ class PDSparse(LinearClassifier):
     cost : float, default 1.0
         The most that one row counts.
     n_epochs : int, default 20
-        Passes over the rows at most.
+        Most passes over the rows.
     tolerance : float, default 0.01
         Training ends when no row violates its margin by more.
+    n_violators : int, default 100
+        Labels that a visit of a row can add to those that count for it, the highest scores first.
+    held_out : float, default 0.1
+        Share of the training rows that is not trained on, but used to choose the weights with the greatest mean of
+        P@1, 3 and 5; training ends after three passes without better ones. 0 makes `n_epochs` passes with all rows.
     unit_rows, n_jobs, random_state
-        As everywhere; the seed draws the order of the rows.
+        As everywhere; the seed draws the held-out rows and the order.
 
     Attributes
     ----------
@@ -111,6 +123,8 @@ class PDSparse(LinearClassifier):
     cost: Annotated[float, Real(0, above=True), Between(0.1, 10.0, log=True)] = 1.0
     n_epochs: Annotated[int, Int(1, 1_000_000)] = 20
     tolerance: Annotated[float, Real(0)] = 0.01
+    n_violators: Annotated[int, Int(1, 1_000_000)] = 100
+    held_out: Annotated[float, Real(0, 0.5)] = 0.1
 
     _State: ClassVar = SparseWeights
     _threshold: ClassVar[float] = 0.0
