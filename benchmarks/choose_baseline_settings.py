@@ -31,7 +31,7 @@ def grid(dataset: str, system: str, n_labels: int) -> list[tuple[str, list[objec
             "LEML": [("l2", [1.0, 3.0, 10.0]), ("n_components", sizes)],
             "LPSR": [("max_leaf_size", [300, 1000, 3000]), ("cost", [0.3, 1.0, 3.0])],
             "LPSRNB": [("smoothing", [0.01, 0.1, 1.0]), ("max_leaf_size", [300, 1000, 3000])],
-            "PDSparse": [("l1", [0.01, 0.1, 0.5]), ("cost", [0.3, 1.0, 3.0])],
+            "PDSparse": [("l1", [0.03, 0.1, 0.3]), ("n_violators", [30, 100])],
             "WSABIE": [("learning_rate", [0.1, 0.3]), ("max_norm", [3.0, 10.0])],
             "SLEEC": [("n_neighbours", [10, 25, 50]), ("l2", [0.3, 1.0, 3.0]), ("n_components", [50, 100])],
             "MLRF": [("max_leaf_size", [2, 5, 15])],

@@ -14,8 +14,8 @@ struct Config {
     std::int32_t n_epochs{};
     float tolerance{};  // stop when no row violates its margin by more
     std::uint64_t seed{};
-    std::int32_t n_violators{1};  // labels that a visit of a row can add to its active ones
-    std::int64_t n_held_out{};    // rows, less than all, that are not trained on but give `precisions`
+    std::int32_t n_violators{};  // labels that a visit of a row can add to its active ones
+    std::int64_t n_held_out{};   // rows, less than all, that are not trained on but give `precisions`
 };
 
 // Sparse weights by feature, labels increasing; feature n_features is the constant 1.

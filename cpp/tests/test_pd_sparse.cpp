@@ -73,8 +73,8 @@ struct Problem {
 
 TEST_CASE("the dual of PD-Sparse rises to the primal") {
     const Problem problem;
-    for (const Config& config : {Config{0.0F, 1.0F, 400, 0.0F, 1}, Config{0.1F, 1.0F, 400, 0.0F, 1},
-                                 Config{0.5F, 0.3F, 400, 0.0F, 1}, Config{0.1F, 1.0F, 400, 0.0F, 1, 5}}) {
+    for (const Config& config : {Config{0.0F, 1.0F, 400, 0.0F, 1, 1}, Config{0.1F, 1.0F, 400, 0.0F, 1, 1},
+                                 Config{0.5F, 0.3F, 400, 0.0F, 1, 1}, Config{0.1F, 1.0F, 400, 0.0F, 1, 5}}) {
         const Weights weights = problem.train(config);
         const double last = weights.objectives.back();
         for (std::size_t i = 1; i < weights.objectives.size(); ++i)
@@ -101,7 +101,7 @@ TEST_CASE("with held-out rows PD-Sparse keeps the weights that rank them best") 
 
 TEST_CASE("the weights of PD-Sparse are sorted by label, and only labels with rows have any") {
     const Problem problem;
-    const Weights weights = problem.train({0.05F, 1.0F, 20, 0.01F, 0});
+    const Weights weights = problem.train({0.05F, 1.0F, 20, 0.01F, 0, 1});
     REQUIRE(weights.indptr.size() == 12);
     CHECK(weights.indptr.back() == static_cast<std::int64_t>(weights.values.size()));
     for (std::size_t feature = 0; feature < 11; ++feature)
@@ -152,6 +152,6 @@ TEST_CASE("a cancelled run of PD-Sparse stops") {
     const Problem problem;
     Control control;
     control.cancel();
-    CHECK_THROWS_AS(pd_sparse::train(problem.x.view(), problem.y.labels(), {0.1F, 1.0F, 5, 0.0F, 0}, control),
+    CHECK_THROWS_AS(pd_sparse::train(problem.x.view(), problem.y.labels(), {0.1F, 1.0F, 5, 0.0F, 0, 1}, control),
                     Cancelled);
 }

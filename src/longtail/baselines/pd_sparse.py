@@ -85,7 +85,8 @@ class PDSparse(LinearClassifier):
     The loss asks for one gap between all labels of a row and all others. Where rows have many labels that no linear
     scores separate like that, as in Delicious, its minimum is close to W = 0 and ranks badly; the first passes rank far
     better. So, as in the authors' program, some rows are held out, and the weights that rank their labels best are
-    kept; here they are tried twenty times per pass. Memory: 8 bytes per pair of a feature and a label that some row's duals connect.
+    kept; they are tried twenty times per pass. Memory: 8 bytes per pair of a feature and a label that some row's duals
+    connect.
 
     Parameters
     ----------
