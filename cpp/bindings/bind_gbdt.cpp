@@ -1,8 +1,10 @@
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "bindings/arrays.hpp"
@@ -114,19 +116,23 @@ void bind_gbdt(nb::module_& m) {
             "__init__",
             [](Booster* self, const Rows& x, std::int64_t n_labels, const Array1<std::int64_t>& y_indptr,
                const Array1<std::int32_t>& y_indices, const ParamsDict& params, std::int32_t first_feature,
-               std::int32_t n_features) {
+               std::int32_t n_features, const std::optional<Array1<float>>& row_weights) {
+                if (row_weights && static_cast<std::int64_t>(row_weights->size()) != x.n_rows())
+                    throw std::invalid_argument("Booster: row_weights must have one number per row");
                 const BoostParams read = read_params(params);
                 const auto n_columns = static_cast<std::size_t>(n_cols_of(x.view));
                 const gbdt::ColumnBlock block = checked_block(n_columns, first_feature, n_features);
+                const std::span<const float> weights = row_weights ? as_span(*row_weights) : std::span<const float>{};
                 const nb::gil_scoped_release no_gil;
                 std::visit(
                     [&](const auto& view) {
-                        new (self) Booster(view, as_labels(n_labels, y_indptr, y_indices), read, block);
+                        new (self) Booster(view, as_labels(n_labels, y_indptr, y_indices), read, block, weights);
                     },
                     x.view);
             },
             nb::keep_alive<1, 2>(), nb::arg("x"), nb::arg("n_labels"), nb::arg("y_indptr"), nb::arg("y_indices"),
-            nb::arg("params"), nb::arg("first_feature") = 0, nb::arg("n_features") = 0)
+            nb::arg("params"), nb::arg("first_feature") = 0, nb::arg("n_features") = 0,
+            nb::arg("row_weights") = nb::none())
         .def(
             "grow",
             [](Booster& self, std::int64_t tree_id, int n_threads, Control& control) {

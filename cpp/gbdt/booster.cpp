@@ -32,13 +32,15 @@ TreeView view_of(const Tree& tree) {
 
 }  // namespace
 
-Booster::Booster(const DenseView& x, const LabelsView& y, const BoostParams& params, const ColumnBlock& block)
-    : is_dense_(true), dense_(x), params_(params), block_(block), scores_(y, params.loss) {
+Booster::Booster(const DenseView& x, const LabelsView& y, const BoostParams& params, const ColumnBlock& block,
+                 std::span<const float> row_weights)
+    : is_dense_(true), dense_(x), params_(params), block_(block), scores_(y, params.loss, row_weights) {
     if (block_.n_features == 0) block_.n_features = static_cast<std::int32_t>(x.n_cols);
 }
 
-Booster::Booster(const CsrView& x, const LabelsView& y, const BoostParams& params, const ColumnBlock& block)
-    : is_dense_(false), sparse_(x), params_(params), block_(block), scores_(y, params.loss) {
+Booster::Booster(const CsrView& x, const LabelsView& y, const BoostParams& params, const ColumnBlock& block,
+                 std::span<const float> row_weights)
+    : is_dense_(false), sparse_(x), params_(params), block_(block), scores_(y, params.loss, row_weights) {
     if (params.exact()) throw std::invalid_argument("threshold_step 1 (exact) needs dense X");
     if (block_.n_features == 0) block_.n_features = static_cast<std::int32_t>(x.n_cols);
 }
@@ -60,8 +62,8 @@ void Booster::begin_tree(std::int64_t tree_id, int n_threads, Control& control) 
     const auto rows = sample_ids(scores_.n_rows(), params_.row_share, Random(params_.seed, stream));
     const auto features = sample_ids(block_.n_features, params_.feature_share, Random(params_.seed, stream + 1));
     const auto n_columns = static_cast<std::int32_t>(is_dense_ ? dense_.n_cols : sparse_.n_cols);
-    grower_.emplace(Columns{&bins_, dense_, block_.first_feature, n_columns}, scores_.n_rows(), rows, features,
-                    scores_.root_gradients(rows, stores_[0], n_threads, control), stores_, params_);
+    grower_.emplace(Columns{&bins_, dense_, block_.first_feature, n_columns}, scores_.n_rows(), scores_.row_weights(),
+                    rows, features, scores_.root_gradients(rows, stores_[0], n_threads, control), stores_, params_);
 }
 
 void Booster::check_growing(std::size_t n_choices) const {

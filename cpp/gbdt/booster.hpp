@@ -27,8 +27,11 @@ struct ColumnBlock {
 // together, level by level, see TreeGrower; whoever calls them carries splits and sides from one to the other.
 class Booster {
 public:
-    Booster(const DenseView& x, const LabelsView& y, const BoostParams& params, const ColumnBlock& block = {});
-    Booster(const CsrView& x, const LabelsView& y, const BoostParams& params, const ColumnBlock& block = {});
+    // row_weights: empty, or how much each row counts.
+    Booster(const DenseView& x, const LabelsView& y, const BoostParams& params, const ColumnBlock& block = {},
+            std::span<const float> row_weights = {});
+    Booster(const CsrView& x, const LabelsView& y, const BoostParams& params, const ColumnBlock& block = {},
+            std::span<const float> row_weights = {});
     Booster(const Booster&) = delete;  // a growing tree points to the bins
     Booster& operator=(const Booster&) = delete;
 

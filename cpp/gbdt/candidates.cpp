@@ -34,6 +34,7 @@ void Candidates::append(const Candidates& other) {
     for (std::size_t i = 1; i < other.begin.size(); ++i) begin.push_back(offset + other.begin[i]);
     bins.insert(bins.end(), other.bins.begin(), other.bins.end());
     n_left.insert(n_left.end(), other.n_left.begin(), other.n_left.end());
+    weight_left.insert(weight_left.end(), other.weight_left.begin(), other.weight_left.end());
 }
 
 void count_bins(const Bins& bins, std::span<const std::int32_t> rows, std::span<const std::int32_t> features,
@@ -52,6 +53,42 @@ Candidates find_candidates(const Bins& bins, std::span<const std::int32_t> count
         choose_thresholds(features[i], counts.subspan(i * kMaxBins, static_cast<std::size_t>(bins.n_bins(features[i]))),
                           n_rows, params, out);
     return out;
+}
+
+void weigh_left(const Bins& bins, std::span<const std::int32_t> rows, std::span<const float> row_weights,
+                Candidates& candidates) {
+    const std::size_t n_features = candidates.features.size();
+    std::vector<double> by_bin(n_features * kMaxBins, 0.0);
+    if (bins.is_dense) {
+        for (const std::int32_t row : rows) {
+            const std::uint8_t* row_bins = bins.dense_row(row);
+            for (std::size_t i = 0; i < n_features; ++i)
+                by_bin[i * kMaxBins + row_bins[candidates.features[i]]] += row_weights[row];
+        }
+    } else {
+        std::vector<double> zeros(n_features, 0.0);
+        for (const std::int32_t row : rows) {
+            // Both lists of features rise.
+            std::size_t i = 0;
+            for (std::int64_t at = bins.row_begin[row]; at < bins.row_begin[row + 1] && i < n_features; ++at) {
+                while (i < n_features && candidates.features[i] < bins.feature_ids[at]) zeros[i++] += row_weights[row];
+                if (i < n_features && candidates.features[i] == bins.feature_ids[at])
+                    by_bin[i++ * kMaxBins + bins.bins[at]] += row_weights[row];
+            }
+            for (; i < n_features; ++i) zeros[i] += row_weights[row];
+        }
+        for (std::size_t i = 0; i < n_features; ++i)
+            by_bin[i * kMaxBins + bins.zero_bins[candidates.features[i]]] += zeros[i];
+    }
+    candidates.weight_left.resize(candidates.bins.size());
+    for (std::size_t i = 0; i < n_features; ++i) {
+        double sum = 0.0;
+        std::size_t bin = 0;
+        for (std::int32_t at = candidates.begin[i]; at < candidates.begin[i + 1]; ++at) {
+            for (; bin <= candidates.bins[at]; ++bin) sum += by_bin[i * kMaxBins + bin];
+            candidates.weight_left[at] = sum;
+        }
+    }
 }
 
 Candidates find_sparse_candidates(const Bins& bins, std::span<const std::int32_t> rows,

@@ -16,6 +16,7 @@ struct Candidates {
     std::vector<std::int32_t> begin{0};
     std::vector<std::uint8_t> bins;
     std::vector<std::int32_t> n_left;
+    std::vector<double> weight_left;  // of those rows; empty if rows have no weights
 
     std::int32_t n_features() const { return static_cast<std::int32_t>(features.size()); }
     void append(const Candidates& other);
@@ -33,5 +34,9 @@ Candidates find_candidates(const Bins& bins, std::span<const std::int32_t> count
 Candidates find_sparse_candidates(const Bins& bins, std::span<const std::int32_t> rows,
                                   std::span<const std::int32_t> features, std::span<const std::int32_t> feature_places,
                                   const BoostParams& params);
+
+// Fill weight_left: the weights of the rows that go left, by candidate.
+void weigh_left(const Bins& bins, std::span<const std::int32_t> rows, std::span<const float> row_weights,
+                Candidates& candidates);
 
 }  // namespace longtail::gbdt

@@ -97,8 +97,10 @@ SplitChoice search_exactly(const DenseView& x, const NodeView& node, const RowGr
     RunningTopK left(std::vector<double>(totals.size(), 0.0), params.leaf_top_k);
     RunningTopK right(totals, params.leaf_top_k);
     SplitChoice best;
+    double weight = 0.0;
     for (std::int64_t i = 0; i + 1 < n_rows; ++i) {
         control.throw_if_stopped();
+        weight += node.row_weights.empty() ? 1.0 : node.row_weights[node.rows[order[i]]];
         for (std::int64_t entry = by_row.begin[order[i]]; entry < by_row.begin[order[i] + 1]; ++entry) {
             left.add(by_row.labels[entry], static_cast<double>(by_row.values[entry]));
             right.add(by_row.labels[entry], -static_cast<double>(by_row.values[entry]));
@@ -110,8 +112,7 @@ SplitChoice search_exactly(const DenseView& x, const NodeView& node, const RowGr
         choice.n_left = i + 1;
         choice.feature = feature;
         choice.threshold = cut_between(here, next);
-        choice.reduction = left.squares() / (static_cast<double>(i + 1) + params.l2) +
-                           right.squares() / (static_cast<double>(n_rows - i - 1) + params.l2);
+        choice.reduction = left.squares() / (weight + params.l2) + right.squares() / (node.weight - weight + params.l2);
         if (choice.better_than(best)) best = choice;
     }
     return best;

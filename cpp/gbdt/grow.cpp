@@ -18,10 +18,10 @@ constexpr std::size_t kCountedRows = 512;     // fewer rows are counted faster t
 
 }  // namespace
 
-TreeGrower::TreeGrower(const Columns& columns, std::int64_t n_rows, std::span<const std::int32_t> sampled_rows,
-                       std::span<const std::int32_t> features, NodeGradients root_gradients, GradientStores& stores,
-                       const BoostParams& params)
-    : columns_(columns), params_(params), stores_(&stores) {
+TreeGrower::TreeGrower(const Columns& columns, std::int64_t n_rows, std::span<const float> row_weights,
+                       std::span<const std::int32_t> sampled_rows, std::span<const std::int32_t> features,
+                       NodeGradients root_gradients, GradientStores& stores, const BoostParams& params)
+    : columns_(columns), row_weights_(row_weights), params_(params), stores_(&stores) {
     feature_places_.assign(columns.n_columns, -1);
     for (const std::int32_t feature : features) {
         if (!owns(feature)) continue;
@@ -41,10 +41,18 @@ TreeGrower::TreeGrower(const Columns& columns, std::int64_t n_rows, std::span<co
             root.others.push_back(row);
     }
     root.gradients = std::move(root_gradients);
+    root.weight = weight_of(root.rows);
     if (may_split(static_cast<std::int64_t>(root.rows.size()), 0))
         level_.push_back(std::move(root));
     else
         close(root);
+}
+
+double TreeGrower::weight_of(std::span<const std::int32_t> rows) const {
+    if (row_weights_.empty()) return static_cast<double>(rows.size());
+    double sum = 0.0;
+    for (const std::int32_t row : rows) sum += row_weights_[row];
+    return sum;
 }
 
 bool TreeGrower::keeps_counts(const OpenNode& node, std::int32_t depth) const {
@@ -59,7 +67,7 @@ std::int32_t TreeGrower::add_node() {
     tree.left_children.push_back(-1);
     tree.gains.push_back(0.0F);
     leaf_sums_.emplace_back();
-    leaf_sizes_.push_back(0);
+    leaf_weights_.push_back(0.0);
     return static_cast<std::int32_t>(tree.split_features.size()) - 1;
 }
 
@@ -75,8 +83,7 @@ void TreeGrower::order_level(int n_threads, Control& control) {
             order_labels(node.gradients, n_searched_labels(params_), node.label_order, node.label_bounds);
             for (const std::int32_t label : node.label_order) totals.push_back(node.gradients.labels[label].total);
         }
-        node.reduction =
-            top_k_squares(totals, params_.leaf_top_k) / (static_cast<double>(node.rows.size()) + params_.l2);
+        node.reduction = top_k_squares(totals, params_.leaf_top_k) / (node.weight + params_.l2);
     });
 }
 
@@ -96,6 +103,7 @@ void TreeGrower::list_candidates(int n_threads, Control& control) {
             std::span<const std::int32_t>(features_).subspan(first, std::min(block, features_.size() - first));
         if (!is_dense) {
             found[task] = find_sparse_candidates(*columns_.bins, node.rows, features, feature_places_, params_);
+            if (!row_weights_.empty()) weigh_left(*columns_.bins, node.rows, row_weights_, found[task]);
             return;
         }
         std::vector<std::int32_t> own;
@@ -106,6 +114,7 @@ void TreeGrower::list_candidates(int n_threads, Control& control) {
         if (counts[0] < 0) count_bins(*columns_.bins, node.rows, features, counts);
         found[task] =
             find_candidates(*columns_.bins, counts, static_cast<std::int64_t>(node.rows.size()), features, params_);
+        if (!row_weights_.empty()) weigh_left(*columns_.bins, node.rows, row_weights_, found[task]);
     });
     for (std::size_t task = 0; task < found.size(); ++task) level_[task / n_blocks].candidates.append(found[task]);
     for (OpenNode& node : level_) node.tiles = cut_tiles(node.candidates);
@@ -156,10 +165,10 @@ std::vector<SplitChoice> TreeGrower::find_splits(int n_threads, Control& control
     parallel_for(static_cast<std::int64_t>(jobs.size()), n_threads, control, [&](std::int64_t task, int worker) {
         const OpenNode& node = level_[jobs[task].node];
         const std::int32_t part = jobs[task].part;
-        found[task] =
-            params_.exact()
-                ? search_exactly(columns_.x, node.view(), node.by_row, features_[part], params_, control)
-                : search_tile(*columns_.bins, node.view(), node.tiles[part], params_, scratch_[worker], control);
+        found[task] = params_.exact() ? search_exactly(columns_.x, node.view(row_weights_), node.by_row,
+                                                       features_[part], params_, control)
+                                      : search_tile(*columns_.bins, node.view(row_weights_), node.tiles[part], params_,
+                                                    scratch_[worker], control);
     });
     std::vector<SplitChoice> choices(level_.size());
     for (std::size_t task = 0; task < jobs.size(); ++task) {
@@ -242,6 +251,8 @@ void TreeGrower::apply(std::span<const SplitChoice> choices, std::span<const std
             rows.push_back(parent.rows[j]);
         }
         for (const std::int32_t row : parent.others) (*side++ != 0 ? left : right).others.push_back(row);
+        left.weight = weight_of(left.rows);
+        right.weight = weight_of(right.rows);
         splits[i].parent = &parent.gradients;
         splits[i].child_rows = child_rows[i];
         splits[i].needs_left = may_split(static_cast<std::int64_t>(left.rows.size()), depth_ + 1);
@@ -268,7 +279,7 @@ void TreeGrower::apply(std::span<const SplitChoice> choices, std::span<const std
 // Nodes own their rows, so that many may be closed at once.
 void TreeGrower::close(const OpenNode& node) {
     leaf_sums_[node.node_id] = keep_top_k(node.gradients.labels, params_.leaf_top_k);
-    leaf_sizes_[node.node_id] = static_cast<std::int64_t>(node.rows.size());
+    leaf_weights_[node.node_id] = node.weight;
     for (const std::int32_t row : node.rows) grown_.leaf_of_row[row] = node.node_id;
     for (const std::int32_t row : node.others) grown_.leaf_of_row[row] = node.node_id;
 }
@@ -283,7 +294,7 @@ void TreeGrower::lay_out_leaves() {
     Tree& tree = grown_.tree;
     tree.leaf_begin.push_back(0);
     for (std::size_t node = 0; node < leaf_sums_.size(); ++node) {
-        const double scale = params_.shrinkage / (static_cast<double>(leaf_sizes_[node]) + params_.l2);
+        const double scale = params_.shrinkage / (leaf_weights_[node] + params_.l2);
         const LabelSums& leaf = leaf_sums_[node];
         tree.leaf_label_ids.insert(tree.leaf_label_ids.end(), leaf.label_ids.begin(), leaf.label_ids.end());
         for (const double sum : leaf.sums) tree.leaf_values.push_back(static_cast<float>(sum * scale));

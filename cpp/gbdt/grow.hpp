@@ -46,9 +46,10 @@ class TreeGrower {
 public:
     // The tree learns from `sampled_rows` (ascending); the others only find their leaves. `features` are the ids to try,
     // ascending, counted over all blocks; those of other blocks are left out. `root` lies in the first of the stores.
-    TreeGrower(const Columns& columns, std::int64_t n_rows, std::span<const std::int32_t> sampled_rows,
-               std::span<const std::int32_t> features, NodeGradients root, GradientStores& stores,
-               const BoostParams& params);
+    // `row_weights`, by row id or empty, are those that the gradients have been multiplied by.
+    TreeGrower(const Columns& columns, std::int64_t n_rows, std::span<const float> row_weights,
+               std::span<const std::int32_t> sampled_rows, std::span<const std::int32_t> features, NodeGradients root,
+               GradientStores& stores, const BoostParams& params);
 
     bool is_done() const { return level_.empty(); }
     std::size_t n_open() const { return level_.size(); }
@@ -76,9 +77,12 @@ private:
         std::vector<std::int32_t> label_order;
         std::vector<float> label_bounds;
         RowGradients by_row;  // exact search only
+        double weight = 0.0;  // n + λ of eq. 19 and 20 without the λ
         double reduction = 0.0;
 
-        NodeView view() const { return {rows, &gradients, &candidates, label_order, label_bounds}; }
+        NodeView view(std::span<const float> row_weights) const {
+            return {rows, weight, row_weights, &gradients, &candidates, label_order, label_bounds};
+        }
         std::size_t n_sides() const { return rows.size() + others.size(); }
     };
 
@@ -91,6 +95,7 @@ private:
     bool owns(std::int32_t feature) const {
         return feature >= columns_.first_feature && feature < columns_.first_feature + columns_.n_columns;
     }
+    double weight_of(std::span<const std::int32_t> rows) const;
     std::vector<std::size_t> side_begins() const;
     bool goes_left(const SplitChoice& choice, std::int32_t row) const;
     std::int32_t add_node();
@@ -105,6 +110,7 @@ private:
     Columns columns_;
     std::vector<std::int32_t> features_;  // columns to try
     std::vector<std::int32_t> feature_places_;
+    std::span<const float> row_weights_;
     BoostParams params_;
     GradientStores* stores_;
     std::vector<OpenNode> level_;
@@ -112,7 +118,7 @@ private:
     std::vector<SearchScratch> scratch_;
     GrownTree grown_;
     std::vector<LabelSums> leaf_sums_;
-    std::vector<std::int64_t> leaf_sizes_;
+    std::vector<double> leaf_weights_;
 };
 
 }  // namespace longtail::gbdt

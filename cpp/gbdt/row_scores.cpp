@@ -34,7 +34,8 @@ struct LabelCount {
 
 }  // namespace
 
-RowScores::RowScores(const LabelsView& y, Loss loss) : n_rows_(y.n_rows), n_labels_(y.n_labels), loss_(loss) {
+RowScores::RowScores(const LabelsView& y, Loss loss, std::span<const float> row_weights)
+    : n_rows_(y.n_rows), n_labels_(y.n_labels), loss_(loss), row_weights_(row_weights.begin(), row_weights.end()) {
     chunks_.resize((y.n_rows + kChunkRows - 1) / kChunkRows);
     for (std::int64_t row = 0; row < y.n_rows; ++row) {
         Chunk& chunk = chunks_[row / kChunkRows];
@@ -63,7 +64,7 @@ NodeGradients RowScores::root_gradients(std::span<const std::int32_t> rows, Grad
         counts[part].resize(n_labels_);
         for (std::int64_t i = part_begin(part); i < part_begin(part + 1); ++i)
             for (const RowEntry& entry : row(rows[i])) {
-                const float value = residual(loss_, entry);
+                const float value = weight(rows[i]) * residual(loss_, entry);
                 LabelCount& count = counts[part][entry.label_id()];
                 count.n_entries += value != 0.0F ? 1 : 0;
                 count.total += static_cast<double>(value);
@@ -113,7 +114,7 @@ NodeGradients RowScores::root_gradients(std::span<const std::int32_t> rows, Grad
     parallel_for(n_parts, n_threads, control, [&](std::int64_t part, int) {
         for (std::int64_t i = part_begin(part); i < part_begin(part + 1); ++i)
             for (const RowEntry& entry : row(rows[i])) {
-                const float value = residual(loss_, entry);
+                const float value = weight(rows[i]) * residual(loss_, entry);
                 if (value == 0.0F) continue;
                 const std::int64_t place = counts[part][entry.label_id()].n_entries++;
                 store.rows()[place] = static_cast<std::int32_t>(i);
@@ -146,10 +147,17 @@ void RowScores::add(std::span<const std::int32_t> leaf_of_row, std::span<const L
 double RowScores::loss(int n_threads, Control& control) const {
     std::vector<double> losses(chunks_.size(), 0.0);
     parallel_for(static_cast<std::int64_t>(chunks_.size()), n_threads, control, [&](std::int64_t chunk_id, int) {
+        const Chunk& chunk = chunks_[chunk_id];
         double sum = 0.0;
-        for (const RowEntry& entry : chunks_[chunk_id].entries) {
-            const auto value = static_cast<double>(residual(loss_, entry));
-            sum += value * value;
+        for (std::size_t i = 0; i + 1 < chunk.begin.size(); ++i) {
+            double row_sum = row_weights_.empty() ? sum : 0.0;
+            for (std::int64_t at = chunk.begin[i]; at < chunk.begin[i + 1]; ++at) {
+                const auto value = static_cast<double>(residual(loss_, chunk.entries[at]));
+                row_sum += value * value;
+            }
+            sum = row_weights_.empty()
+                      ? row_sum
+                      : sum + row_sum * row_weights_[chunk_id * kChunkRows + static_cast<std::int64_t>(i)];
         }
         losses[chunk_id] = sum;
     });

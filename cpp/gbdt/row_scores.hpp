@@ -40,7 +40,8 @@ struct LeafView {
 // rows never needs a second copy of everything.
 class RowScores {
 public:
-    RowScores(const LabelsView& y, Loss loss);
+    // row_weights: empty, or how much the loss of each row counts.
+    RowScores(const LabelsView& y, Loss loss, std::span<const float> row_weights = {});
 
     std::int64_t n_rows() const { return n_rows_; }
     // The gradients of `rows` (ascending row ids) as the root node sees them, with entries in `store`.
@@ -49,12 +50,15 @@ public:
     // Add to every row the leaf it fell into: leaf_of_row[row] numbers `leaves`.
     void add(std::span<const std::int32_t> leaf_of_row, std::span<const LeafView> leaves, int n_threads,
              Control& control);
+    std::span<const float> row_weights() const { return row_weights_; }
     // Σ ℓ over all rows and labels.
     double loss(int n_threads, Control& control) const;
     std::int64_t n_entries(std::int64_t row) const;
     std::span<const RowEntry> row(std::int64_t row) const;
 
 private:
+    float weight(std::int64_t row) const { return row_weights_.empty() ? 1.0F : row_weights_[row]; }
+
     struct Chunk {
         std::vector<std::int64_t> begin{0};
         std::vector<RowEntry> entries;
@@ -64,6 +68,7 @@ private:
     std::int64_t n_rows_ = 0;
     std::int64_t n_labels_ = 0;
     Loss loss_;
+    std::vector<float> row_weights_;
     std::vector<Chunk> chunks_;
 };
 

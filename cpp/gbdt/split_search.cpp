@@ -367,8 +367,10 @@ private:
                     const std::int32_t i = candidates.begin[group.first + lane] + slot;
                     SplitChoice choice;
                     choice.n_left = candidates.n_left[i];
-                    choice.reduction = left[lane] / (static_cast<double>(choice.n_left) + params_.l2) +
-                                       right[lane] / (static_cast<double>(n_rows_ - choice.n_left) + params_.l2);
+                    const double weight =
+                        candidates.weight_left.empty() ? static_cast<double>(choice.n_left) : candidates.weight_left[i];
+                    choice.reduction =
+                        left[lane] / (weight + params_.l2) + right[lane] / (node_.weight - weight + params_.l2);
                     choice.feature = candidates.features[group.first + lane];
                     choice.bin = candidates.bins[i];
                     choice.threshold = bins_.cut(choice.feature, choice.bin);

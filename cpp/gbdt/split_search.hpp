@@ -32,6 +32,8 @@ struct SplitChoice {
 // A node as the search sees it.
 struct NodeView {
     std::span<const std::int32_t> rows;  // row ids, ascending
+    double weight = 0.0;                 // of all rows together: their number, if they have no weights
+    std::span<const float> row_weights;  // by row id, empty if rows have none
     const NodeGradients* gradients = nullptr;
     const Candidates* candidates = nullptr;
     std::span<const std::int32_t> label_order;  // places in gradients, by falling bound

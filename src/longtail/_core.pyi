@@ -192,7 +192,7 @@ class Tfidf:
 class Booster:
     """A boosting run of GBDT-SPARSE over one training set."""
 
-    def __init__(self, x: Rows, n_labels: int, y_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], y_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], params: dict[str, object], first_feature: int = 0, n_features: int = 0) -> None: ...
+    def __init__(self, x: Rows, n_labels: int, y_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], y_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], params: dict[str, object], first_feature: int = 0, n_features: int = 0, row_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
 
     def grow(self, tree_id: int, n_threads: int, control: Control) -> dict[str, object]:
         """

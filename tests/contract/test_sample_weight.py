@@ -99,13 +99,8 @@ def test_leaves_of_fastxml_hold_weighted_shares(name: str, data: Any) -> None:
     if name == "PfastreXML":
         rows = X.toarray() / np.linalg.norm(np.hstack([X.toarray(), np.full((200, 1), model.bias)]), axis=1)[:, None]
         has = Y.toarray()[:, 2] * weights
-        np.testing.assert_allclose(
-            sp.csr_array((model.centre_values_, model.centre_indices_, model.centre_indptr_), shape=(5, 30)).toarray()[
-                2
-            ],
-            has @ rows / has.sum(),
-            atol=1e-6,
-        )
+        centres = sp.csr_array((model.centre_values_, model.centre_indices_, model.centre_indptr_), shape=(5, 30))
+        np.testing.assert_allclose(centres.toarray()[2], has @ rows / has.sum(), atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["FastXML", "PfastXML", "PfastreXML"])
@@ -126,7 +121,40 @@ def test_weights_of_fastxml_steer_its_splits(name: str, data: Any) -> None:
         ESTIMATORS[name]().fit(X, Y, sample_weight=np.full(200, 2e6))
 
 
-@pytest.mark.parametrize("name", ["DiSMEC", "LabelTree", "LEML", "FastXML", "PfastXML", "PfastreXML"])
+@pytest.mark.parametrize("kind", ["sparse", "dense", "exact", "projected"])
+@pytest.mark.parametrize("loss", ["squared_hinge", "squared"])
+def test_a_weight_of_gbdt_is_a_repeated_row(data: Any, kind: str, loss: str) -> None:
+    _, Y, weights = data
+    # Few values, so that thresholds lie at the same places however often rows are repeated.
+    values = np.random.default_rng(3).integers(0, 5, size=(200, 12)).astype(np.float32)
+    X: Any = sp.csr_array(values * (values > 2)) if kind in ("sparse", "projected") else values
+    params: dict[str, Any] = {"n_trees": 6, "min_leaf_size": 1, "max_depth": 4, "l2": 1.0, "loss": loss, "n_jobs": 1}
+    params |= {"threshold_step": 1 if kind == "exact" else 0.004}
+    params |= {"projection": "leml", "n_components": 3} if kind == "projected" else {"projection": "none"}
+    rows = np.repeat(np.arange(200), weights)
+    model = lt.GBDTSparse(**params).fit(X, Y, sample_weight=weights)
+    repeated = lt.GBDTSparse(**params).fit(X[rows], Y[rows])
+    near = 5e-3 if kind == "projected" else 1e-5  # there, values are many, and thresholds lie elsewhere
+    np.testing.assert_allclose(model.training_losses_, repeated.training_losses_, rtol=near)
+    if kind != "projected":  # rows without weight may fall either way where splits gain the same
+        np.testing.assert_allclose(model.decision_function(X[rows]), repeated.decision_function(X[rows]), atol=1e-5)
+    plain = lt.GBDTSparse(**params).fit(X, Y)
+    assert np.abs(model.decision_function(X) - plain.decision_function(X)).max() > 0.02
+    ones = lt.GBDTSparse(**params).fit(X, Y, sample_weight=np.ones(200))
+    np.testing.assert_array_equal(ones.decision_function(X), plain.decision_function(X))
+
+
+def test_weights_of_gbdt_count_in_validation(data: Any) -> None:
+    X, Y, weights = data
+    model = lt.GBDTSparse(n_trees=5, min_leaf_size=5, patience=2, n_jobs=1)
+    doubled = clone(model).set_params(l2=10.0).fit(X, Y, sample_weight=np.full(200, 2.0))
+    np.testing.assert_allclose(doubled.validation_losses_, model.fit(X, Y).validation_losses_, rtol=1e-4)
+    assert not np.allclose(
+        clone(model).fit(X, Y, sample_weight=weights + 0.1).validation_losses_, model.validation_losses_
+    )
+
+
+@pytest.mark.parametrize("name", ["DiSMEC", "LabelTree", "LEML", "FastXML", "PfastXML", "PfastreXML", "GBDTSparse"])
 def test_rows_without_weight_are_not_there(name: str, data: Any) -> None:
     X, Y, _ = data
     weights = np.repeat([1.0, 0.0], 100)
@@ -157,9 +185,9 @@ def test_bad_weights_are_refused(data: Any, weights: Any, error: type[Exception]
 
 def test_estimators_without_weights_do_not_take_them(data: Any) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'sample_weight'"):
-        lt.GBDTSparse(n_trees=1, n_jobs=1).fit(*data[:2], sample_weight=data[2])
-    with pytest.raises(ValueError, match="Tagger: sample_weight must be None, because GBDTSparse takes no weights"):
-        lt.Tagger(lt.GBDTSparse()).fit(["aa bb", "aa bb"], [["x"], ["y"]], sample_weight=[1, 2])
+        lt.baselines.CPLST(n_jobs=1).fit(*data[:2], sample_weight=data[2])
+    with pytest.raises(ValueError, match="Tagger: sample_weight must be None, because CPLST takes no weights"):
+        lt.Tagger(lt.baselines.CPLST()).fit(["aa bb", "aa bb"], [["x"], ["y"]], sample_weight=[1, 2])
 
 
 def test_popularity_and_blends_weigh_rows(data: Any) -> None:
@@ -173,8 +201,8 @@ def test_popularity_and_blends_weigh_rows(data: Any) -> None:
     alone = lt.DiSMEC(n_jobs=1).fit(X, Y, sample_weight=weights)
     np.testing.assert_array_equal(weighted.first_.coef_.toarray(), alone.coef_.toarray())
     assert weighted.n_rows_ == np.count_nonzero(weights)
-    with pytest.raises(ValueError, match="Blend: sample_weight must be None, because GBDTSparse takes no weights"):
-        lt.Blend(second=lt.GBDTSparse(), n_jobs=1).fit(X, Y, sample_weight=weights)
+    with pytest.raises(ValueError, match="Blend: sample_weight must be None, because CPLST takes no weights"):
+        lt.Blend(second=lt.baselines.CPLST(), n_jobs=1).fit(X, Y, sample_weight=weights)
 
 
 def test_an_earlier_model_with_other_weights_is_not_taken_over(data: Any) -> None:
@@ -213,8 +241,8 @@ def test_weights_are_routed(data: Any) -> None:
         )
         search.fit(X, Y, sample_weight=weights)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-        with pytest.raises(TypeError, match="GBDTSparse: fit does not take sample_weight"):
-            lt.GBDTSparse().set_fit_request(sample_weight=True)
+        with pytest.raises(TypeError, match="CPLST: fit does not take sample_weight"):
+            lt.baselines.CPLST().set_fit_request(sample_weight=True)
         with pytest.raises(ValueError, match="sample_weight"):
             make_pipeline(MaxAbsScaler(), lt.DiSMEC(n_jobs=1)).fit(X, Y, sample_weight=weights)
     assert sp.issparse(expected[-1].coef_)

@@ -22,7 +22,7 @@ from longtail._topk import TopK
 from longtail._weighted import WeightedClassifier
 from longtail.baselines.linear_embedding import check_seen_labels
 from longtail.execution import Run, StepPlan
-from longtail.gbdt.projection import LemlSteps, project
+from longtail.gbdt.projection import LemlSteps, project, scaled_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class LEML(WeightedClassifier):
         self, X: Matrix, Y: sp.csr_array, run: Run, *, row_weights: NDArray[np.float32] | None = None, **_options: Any
     ) -> LowRank:
         if row_weights is not None:  # the loss is one of squares
-            X, Y = _scaled_rows(X, np.sqrt(row_weights)), _scaled_rows(Y, np.sqrt(row_weights))
+            X, Y = scaled_rows(X, np.sqrt(row_weights)), scaled_rows(Y, np.sqrt(row_weights))
         if sp.issparse(X):
             arrays = {"X": X.data, "X.indices": X.indices, "X.indptr": X.indptr}
         else:
@@ -138,10 +138,3 @@ class LEML(WeightedClassifier):
         factors = state.label_factors[:, place].sum(axis=1, dtype=np.float64)
         values = row.data * (state.feature_factors[row.indices] @ factors)
         return Contributions(row.indices, values, 0.0, float(values.sum()), exact=True)
-
-
-def _scaled_rows(X: Matrix, scales: NDArray[np.float32]) -> Matrix:
-    if not sp.issparse(X):
-        return np.ascontiguousarray(X * scales[:, None])
-    values = X.data.astype(np.float32) * np.repeat(scales, np.diff(X.indptr))
-    return sp.csr_array((values, X.indices, X.indptr), shape=X.shape)

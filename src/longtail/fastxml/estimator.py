@@ -17,7 +17,7 @@ from longtail import _core, _rules
 from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted, State
-from longtail._matrices import Matrix, native_rows, with_fewer_columns
+from longtail._matrices import Matrix, bounded_weights, native_rows, with_fewer_columns
 from longtail._ranges import Between, OneOf
 from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
@@ -29,7 +29,6 @@ from longtail.fastxml.paths import sum_linear_paths
 
 # Where a model names ids beyond this one, features are numbered anew for each prediction: a row would take 256 MiB.
 _MANY_FEATURES = 1 << 26
-_MAX_WEIGHT = 1e6  # of a row: costs are float32
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -210,7 +209,7 @@ class FastXML(WeightedClassifier):
     def _plan(self, X: Matrix, Y: sp.csr_array, row_weights: NDArray[np.float32] | None = None) -> Plan:
         arrays = feature_arrays(X) | {"label_indptr": Y.indptr, "label_ids": Y.indices}
         if row_weights is not None:
-            arrays["row_weights"] = _bounded(type(self).__name__, row_weights)
+            arrays["row_weights"] = bounded_weights(type(self).__name__, row_weights)
         if (label_weights := self._label_weights(Y)) is not None:
             arrays["label_weights"] = label_weights
         left_cost = self.separator_cost if self.left_separator_cost is None else self.left_separator_cost
@@ -304,15 +303,6 @@ def grow_one_tree(arrays: Arrays, params: Params, task_id: int, control: _core.C
         control,
     )
     return cast(Shard, grown)
-
-
-def _bounded(owner: str, row_weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Refuse weights that would make a cost overflow."""
-    if (largest := float(row_weights.max())) > _MAX_WEIGHT:
-        raise ValueError(
-            f"{owner}: sample_weight must be at most {_MAX_WEIGHT:g}, got {largest:g}; divide all weights by a number"
-        )
-    return row_weights
 
 
 def rows_of(arrays: Arrays, params: Params) -> _core.Rows:

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from longtail import _core
 from longtail._matrices import Matrix
 from longtail.execution import Run, Shard
-from longtail.gbdt.column_blocks import TreeWorkers, make_booster
+from longtail.gbdt.column_blocks import TreeWorkers, make_booster, total_weight
 from longtail.gbdt.forest import add_tree
 
 
 class LabelledRows(NamedTuple):
-    """Rows and their labels."""
+    """Rows, their labels, and how much each row counts: None for all the same."""
 
     X: Matrix
     Y: sp.csr_array
+    weights: NDArray[np.float32] | None = None
 
 
 class Boosting:
@@ -78,9 +79,10 @@ class Boosting:
 
     def _begin(self, projection: NDArray[np.float32]) -> TreeWorkers:
         if self._held is not None:
-            rows = LabelledRows(self._prepare(self._held.X, projection), self._held.Y)
+            rows = self._held._replace(X=self._prepare(self._held.X, projection))
             self._validation = _Validation(rows, self._params, self._run)
-        return TreeWorkers(self._run, self._prepare(self._train.X, projection), self._train.Y, self._params)
+        X, Y, weights = self._train._replace(X=self._prepare(self._train.X, projection))
+        return TreeWorkers(self._run, X, Y, self._params, weights)
 
     def _validate(self, tree: Shard) -> None:
         if self._validation is not None:
@@ -91,9 +93,9 @@ class _Validation:
     """The scores of the rows that are held out."""
 
     def __init__(self, rows: LabelledRows, params: Mapping[str, object], run: Run) -> None:
-        X, Y = rows
-        self._booster = make_booster(X, Y.indptr, Y.indices, Y.shape[1], params)
-        self._n_rows, self._run = int(X.shape[0]), run
+        X, Y, weights = rows
+        self._booster = make_booster(X, Y.indptr, Y.indices, Y.shape[1], params, row_weights=weights)
+        self._n_rows, self._run = total_weight(weights, X.shape[0]), run
 
     def add(self, tree: Shard) -> float:
         """Add a tree and return the mean loss per row."""

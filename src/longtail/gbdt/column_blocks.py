@@ -49,12 +49,13 @@ class BlockWorker:
         n_labels: int,
         params: Mapping[str, object],
         n_threads: int = 1,
+        row_weights: NDArray[np.float32] | None = None,
         *,
         control: _core.Control | None = None,
     ) -> None:
         self._n_threads, self._control = n_threads, control or _core.Control()
         labels = (y_indptr, y_indices, n_labels)
-        self._booster = make_booster(X_block, *labels, params, first_feature, n_features)
+        self._booster = make_booster(X_block, *labels, params, first_feature, n_features, row_weights)
 
     def grow(self, tree_id: int) -> Shard:
         """Grow a tree alone: for a worker that owns all columns."""
@@ -111,8 +112,15 @@ class BlockWorker:
 class TreeWorkers:
     """Grows trees one after another on the workers of a run. After a worker was lost, new ones get the trees so far."""
 
-    def __init__(self, run: Run, X: Matrix, Y: sp.csr_array, params: Mapping[str, object]) -> None:
-        self._run, self._X, self._Y, self._params = run, X, Y, params
+    def __init__(
+        self,
+        run: Run,
+        X: Matrix,
+        Y: sp.csr_array,
+        params: Mapping[str, object],
+        row_weights: NDArray[np.float32] | None = None,
+    ) -> None:
+        self._run, self._X, self._Y, self._params, self._row_weights = run, X, Y, params, row_weights
         self._trees: list[Shard] = []
         self._n_known = 0  # trees that the current group has added to its scores
         self._workers = run.workers(BlockWorker, self._cut, self._forget)
@@ -123,7 +131,7 @@ class TreeWorkers:
         def grow_on(group: Group) -> Shard:
             self._catch_up(group)
             tree = group("grow", tree_id)[0] if len(group) == 1 else grow_together(group, tree_id)
-            loss = group("loss")[0] / self._X.shape[0]
+            loss = group("loss")[0] / total_weight(self._row_weights, self._X.shape[0])
             return {**tree, "loss": np.array([loss])}
 
         tree = self._workers.ask(grow_on, f"tree {tree_id}")
@@ -147,7 +155,8 @@ class TreeWorkers:
             block = self._X if last - first == n_features else self._X[:, first:last]
             block = block if sp.issparse(block) else np.ascontiguousarray(block)
             labels = (self._Y.indptr, self._Y.indices, self._Y.shape[1])
-            arguments.append([block, first, n_features, *labels, dict(self._params), shape.n_threads])
+            rest = (dict(self._params), shape.n_threads, self._row_weights)
+            arguments.append([block, first, n_features, *labels, *rest])
         return arguments
 
     def _forget(self, _group: Group) -> None:
@@ -178,11 +187,19 @@ def make_booster(
     params: Mapping[str, object],
     first_feature: int = 0,
     n_features: int | None = None,
+    row_weights: NDArray[np.float32] | None = None,
 ) -> _core.Booster:
     """Make a booster of the columns in X, the first of which is `first_feature` of `n_features`: all by default."""
     rows = canonical_csr(X) if sp.issparse(X) else np.ascontiguousarray(X, dtype=np.float32)
     n_features = X.shape[1] if n_features is None else n_features
-    return _core.Booster(native_rows(rows), n_labels, y_indptr, y_indices, dict(params), first_feature, n_features)
+    return _core.Booster(
+        native_rows(rows), n_labels, y_indptr, y_indices, dict(params), first_feature, n_features, row_weights
+    )
+
+
+def total_weight(row_weights: NDArray[np.float32] | None, n_rows: int) -> float:
+    """Return what a loss is divided by for a mean per row."""
+    return float(n_rows) if row_weights is None else float(row_weights.sum(dtype=np.float64))
 
 
 def cut_columns(n_features: int, n_blocks: int) -> list[tuple[int, int]]:

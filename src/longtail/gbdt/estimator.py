@@ -15,7 +15,7 @@ from longtail._base import XMCClassifier
 from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted
-from longtail._matrices import Matrix, canonical_csr, checked_labels, native_rows
+from longtail._matrices import Matrix, bounded_weights, canonical_csr, checked_labels, native_rows
 from longtail._progress import Progress
 from longtail._ranges import Between
 from longtail._rules import Choice, Int, Nothing, Real, check_value
@@ -26,7 +26,7 @@ from longtail.execution import Executor, Run, StepPlan
 from longtail.gbdt.boosting import Boosting, LabelledRows
 from longtail.gbdt.forest import Boosted, Split, TreeVote, join_trees, sum_gains, vote
 from longtail.gbdt.paths import sum_paths
-from longtail.gbdt.projection import LemlSteps, pca_projection, project, random_projection
+from longtail.gbdt.projection import LemlSteps, pca_projection, project, random_projection, scaled_rows
 
 __all__ = ["GBDTSparse", "Split", "TreeVote"]
 
@@ -123,6 +123,7 @@ class GBDTSparse(XMCClassifier):
         X: Any,
         y: Any,
         *,
+        sample_weight: Any = None,
         calibrate: bool = False,
         executor: str | Executor | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -135,6 +136,8 @@ class GBDTSparse(XMCClassifier):
 
         Parameters
         ----------
+        sample_weight : array (n_rows,), optional
+            How much each row counts: its loss is multiplied by this. Leaf sizes still count rows.
         validation : (X, Y), optional
             Rows and their 0/1 label matrix for early stopping; without it, `patience` holds rows out of X.
 
@@ -147,6 +150,7 @@ class GBDTSparse(XMCClassifier):
         return self._fit_whole(
             X,
             y,
+            sample_weight=sample_weight,
             calibrate=calibrate,
             executor=executor,
             checkpoint=checkpoint,
@@ -155,11 +159,19 @@ class GBDTSparse(XMCClassifier):
         )
 
     def _fit(  # type: ignore[override]
-        self, X: Matrix, Y: sp.csr_array, run: Run, *, validation: tuple[Any, Any] | None = None
+        self,
+        X: Matrix,
+        Y: sp.csr_array,
+        run: Run,
+        *,
+        validation: tuple[Any, Any] | None = None,
+        row_weights: NDArray[np.float32] | None = None,
     ) -> Boosted:
         if self.projection != "none" and isinstance(X, np.ndarray) and _share_set(X) <= _DENSE_SHARE:
             X = canonical_csr(X)  # what is learnt must not depend on the container of the rows
-        train, held = self._hold_out(LabelledRows(X, Y), validation)
+        if row_weights is not None:
+            row_weights = bounded_weights("GBDTSparse", row_weights)
+        train, held = self._hold_out(LabelledRows(X, Y, row_weights), validation)
         arrays = _named("", train) if held is None else _named("", train) | _named("held_", held)
         params = {name: value for name, value in self.get_params(deep=False).items() if name != "n_jobs"}
         plan = StepPlan(owner="GBDTSparse", unit="trees", arrays=arrays, params=params, n_steps=self.n_trees)
@@ -190,7 +202,7 @@ class GBDTSparse(XMCClassifier):
         """Return the rows to learn from and, for early stopping, those to validate on."""
         if self.patience is None:
             return rows, None
-        X, Y = rows
+        X, Y, weights = rows
         if validation is not None:
             X_held, _ = self._training_rows(validation[0])
             if X_held.shape[1] != X.shape[1]:
@@ -210,10 +222,14 @@ class GBDTSparse(XMCClassifier):
             raise ValueError(f"GBDTSparse: patience needs at least 2 rows to hold one out, got n_samples = {n_rows}")
         shuffled = np.random.default_rng(self.random_state).permutation(n_rows)
         held, kept = np.sort(shuffled[:n_held]), np.sort(shuffled[n_held:])
-        return LabelledRows(_rows_of(X, kept), _rows_of(Y, kept)), LabelledRows(_rows_of(X, held), _rows_of(Y, held))
+        train, validated = (
+            LabelledRows(_rows_of(X, part), _rows_of(Y, part), None if weights is None else weights[part])
+            for part in (kept, held)
+        )
+        return train, validated
 
     def _learn_projection(self, rows: LabelledRows, run: Run) -> NDArray[np.float32]:
-        X, Y = rows
+        X, Y, weights = rows
         kind = self.projection
         if kind == "auto":
             kind = "leml" if sp.issparse(X) and _share_set(X) <= _DENSE_SHARE else "none"
@@ -224,6 +240,8 @@ class GBDTSparse(XMCClassifier):
             return random_projection(X.shape[1], n_components, self.random_state)
         if kind == "pca":
             return pca_projection(X, min(n_components, X.shape[0]), self.random_state, run.n_jobs, run.control)
+        if weights is not None:
+            X, Y = scaled_rows(X, np.sqrt(weights)), scaled_rows(Y, np.sqrt(weights))
         steps = LemlSteps(run, X, Y, n_components, self.projection_l2, self.random_state)
         shards = [steps.advance(step_id) for step_id in range(_PROJECTION_ITERATIONS)]
         steps.close()  # its CPUs are for the trees now
@@ -323,8 +341,10 @@ class GBDTSparse(XMCClassifier):
 
 
 def _named(prefix: str, rows: LabelledRows) -> dict[str, NDArray[Any]]:
-    X, Y = rows
+    X, Y, weights = rows
     labels = {f"{prefix}Y.indptr": Y.indptr, f"{prefix}Y.indices": Y.indices}
+    if weights is not None:
+        labels[f"{prefix}row_weights"] = weights
     if sp.issparse(X):
         return {f"{prefix}X.indptr": X.indptr, f"{prefix}X.indices": X.indices, f"{prefix}X.values": X.data, **labels}
     return {f"{prefix}X": X, **labels}

@@ -31,6 +31,14 @@ def project(X: Matrix, W: Dense, n_threads: int, control: _core.Control) -> Dens
     return _core.multiply(native_rows(X), W, n_threads, control)
 
 
+def scaled_rows(X: Matrix, scales: NDArray[np.float32]) -> Matrix:
+    """Multiply each row by a number: by √w, it counts w times in a sum of squares."""
+    if not sp.issparse(X):
+        return np.ascontiguousarray(X * scales[:, None])
+    values = X.data.astype(np.float32) * np.repeat(scales, np.diff(X.indptr))
+    return sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
+
+
 def random_projection(n_features: int, n_components: int, seed: int) -> Dense:
     """Draw a Gaussian matrix that keeps lengths in expectation."""
     rng = np.random.default_rng(seed)
