@@ -46,7 +46,7 @@ $(VENV)/.built: $(VENV)/.ready $(SOURCES)
 	+$(call install_longtail,$(ISAS))
 	@touch $@
 $(VENV)/.demo-built: $(VENV)/.runtime $(SOURCES)
-	@echo "Compiling the native core for this machine (about a minute) ..."
+	@echo "Compiling the native core for this machine (a minute or two) ..."
 	@$(call install_longtail,OFF)
 	@touch $@
 
