@@ -32,7 +32,7 @@ void prefetch_range(const T* begin, const T* end) {
 template <class Rows, class Visit>
 void walk_rows(const Rows& rows, const std::int32_t* row_ids, std::int64_t n, const Visit& visit) {
     constexpr std::int64_t kFar = 8;
-    constexpr std::int64_t kNear = 1;
+    constexpr std::int64_t kNear = 3;
     for (std::int64_t i = 0; i < kFar && i < n; ++i) rows.prefetch_place(row_ids[i]);
     for (std::int64_t i = 0; i < kNear && i < n; ++i) rows.prefetch(row_ids[i]);
     for (std::int64_t i = 0; i < n; ++i) {

@@ -13,12 +13,17 @@ constexpr std::int64_t kFirstRows = 32;       // a first set has at least so man
 constexpr float kFirstSlack = 0.5F;           // near: margin above -1 - kFirstSlack at the start
 constexpr std::int64_t kFirstGramRows = 192;  // and, where violators abound, at most about so many rows
 constexpr std::int64_t kMinGrowth = 32;
-constexpr double kGrowth = 0.2;          // a set grows by at most this share of itself in one round
-constexpr double kRowsGrowth = 0.5;      // the same when solved by rows, where idle rows cost little
-constexpr std::int64_t kGramRows = 900;  // larger sets of sparse rows are solved by rows
-constexpr double kRoundShare = 0.05;     // a round need not reduce its gradient further than this
-constexpr double kInnerShare = 0.3;      // nor below this share of the tolerance
-constexpr double kSmallerShare = 0.2;    // unless rounding asks for a better solution: that times this
+constexpr double kGrowth = 0.2;              // a set grows by at most this share of itself in one round
+constexpr double kRowsGrowth = 1.0;          // the same when solved by rows, where idle rows cost little,
+constexpr double kMostGrowth = 2.0;          // and when the set is surely far too small, as low costs make it:
+constexpr double kNeededShare = 0.9;         // more than this share of it is active
+constexpr std::int64_t kGramRows = 900;      // larger sets of sparse rows are solved by rows,
+constexpr std::int64_t kDualGramRows = 150;  // and those where the dual is as quick:
+constexpr double kMaxDualCost = 4.0;         // its visits grow in number with the cost
+constexpr double kDualShare = 0.2;           // kRoundShare in the dual
+constexpr double kRoundShare = 0.05;         // a round need not reduce its gradient further than this
+constexpr double kInnerShare = 0.3;          // nor below this share of the tolerance
+constexpr double kSmallerShare = 0.2;        // unless rounding asks for a better solution: that times this
 constexpr int kMaxStalls = 5;
 constexpr std::int64_t kRefusedShare = 8;      // more than a row in so many active: Newton steps in lanes are cheaper,
 constexpr std::int64_t kRefusedShareWide = 2;  // as long as their vectors, a cache line a feature each, stay in the
@@ -58,6 +63,7 @@ WorkingSetTrainer<Rows>::WorkingSetTrainer(const Rows& rows, const OvaLabels& la
       control_(control),
       starter_(rows, labels, moments, start, config),
       row_solver_(rows, config),
+      row_dual_(rows.n_features(), config),
       lanes_(kWidth) {
     rounded_.assign(static_cast<std::size_t>(rows.n_features() * kPairs), RoundedPairs{});
     if (Rows::kSparse) scatter_.assign(static_cast<std::size_t>(rows.n_features() * GramMatrix::kBlocks), Lanes{});
@@ -277,9 +283,13 @@ template <class Rows>
 bool WorkingSetTrainer<Rows>::grow(Lane& lane) {
     auto& found = lane.candidates;
     if (found.empty()) return false;
-    const double growth = lane.by_rows ? kRowsGrowth : kGrowth;
+    const Subproblem& problem = lane.problem;
+    std::int64_t n_active = 0;
+    for (std::int64_t i = 0; i < problem.size(); ++i) n_active += problem.signs[i] * problem.margins[i] < 1.0F ? 1 : 0;
+    double growth = lane.by_rows ? kRowsGrowth : kGrowth;
+    if (static_cast<double>(n_active) > kNeededShare * static_cast<double>(problem.size())) growth = kMostGrowth;
     const auto limit = static_cast<std::size_t>(
-        std::max(static_cast<double>(kMinGrowth), growth * static_cast<double>(lane.problem.size())));
+        std::max(static_cast<double>(kMinGrowth), growth * static_cast<double>(problem.size())));
     if (found.size() > limit) {
         std::nth_element(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(limit), found.end(), is_worse);
         found.resize(limit);
@@ -287,7 +297,8 @@ bool WorkingSetTrainer<Rows>::grow(Lane& lane) {
     }
     const auto middle = static_cast<std::ptrdiff_t>(lane.sorted_rows.size());
     for (const Candidate& candidate : found) {
-        lane.problem.append(candidate.row_id, -1.0F, static_cast<float>(config_.cost), margin(lane, candidate.row_id));
+        lane.problem.append(candidate.row_id, -1.0F, static_cast<float>(config_.cost),
+                            lane.by_rows ? candidate.margin : margin(lane, candidate.row_id));
         lane.sorted_rows.push_back(candidate.row_id);
     }
     std::inplace_merge(lane.sorted_rows.begin(), lane.sorted_rows.begin() + middle, lane.sorted_rows.end());
@@ -297,13 +308,25 @@ bool WorkingSetTrainer<Rows>::grow(Lane& lane) {
 template <class Rows>
 void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
     const double tolerance = lane.inner_share * lane.start.tolerance;
-    if (!Rows::kSparse || !config_.regularize_bias || lane.problem.size() > kGramRows) {
+    const bool is_dual = in_dual(lane);
+    if (!Rows::kSparse || !config_.regularize_bias || lane.problem.size() > (is_dual ? kDualGramRows : kGramRows)) {
         if (from_margins && lane.start.shared_scale != 0.0)
             add_scaled(lane.weights.data(), starter_.shared().data(), static_cast<float>(lane.start.shared_scale),
                        rows_.n_features() + 1);
         lane.by_rows = true;
     }
-    if (lane.by_rows) {
+    if (lane.by_rows && is_dual) {
+        const auto solve_copies = [&](auto& copies) {
+            copies.copy(rows_, lane.problem.row_ids, config_.bias);
+            if (from_margins) {
+                std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
+                row_dual_.begin(lane.problem, copies, lane.weights.data());
+            }
+            lane.inner = row_dual_.solve(lane.problem, copies, lane.weights.data(), tolerance, kDualShare);
+        };
+        rows_.n_features() <= std::numeric_limits<std::uint16_t>::max() ? solve_copies(narrow_copies_)
+                                                                        : solve_copies(copies_);
+    } else if (lane.by_rows) {
         lane.inner = row_solver_.solve(lane.problem, lane.weights.data(), tolerance, kRoundShare);
     } else {
         if constexpr (Rows::kSparse)
@@ -312,6 +335,12 @@ void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
     }
     ++lane.record.iterations;
     lane.record.cg_steps += lane.inner.cg_steps;
+}
+
+// Whether sets too large for a Gram matrix are solved in the dual.
+template <class Rows>
+bool WorkingSetTrainer<Rows>::in_dual(const Lane& lane) const {
+    return Rows::kSparse && config_.regularize_bias && std::max(config_.cost, lane.start.positive_cost) <= kMaxDualCost;
 }
 
 // w = Σ β x
@@ -366,8 +395,8 @@ bool WorkingSetTrainer<Rows>::is_converged(Lane& lane) {
     std::copy(lane.weights.begin(), lane.weights.end(), gradient_.begin());
     if (!config_.regularize_bias) gradient_.back() = 0.0;
     double loss = 0.0;
-    const auto add = [&](std::int32_t row, double sign, double cost) {
-        const double gap = 1.0 - sign * margin(lane, row);
+    const auto add = [&](std::int32_t row, double sign, double cost, double its_margin) {
+        const double gap = 1.0 - sign * its_margin;
         if (gap <= 0.0) return false;
         loss += cost * gap * gap;
         rows_.add_to(row, -2.0 * cost * sign * gap, gradient_.data());
@@ -375,11 +404,14 @@ bool WorkingSetTrainer<Rows>::is_converged(Lane& lane) {
         return true;
     };
     const Subproblem& problem = lane.problem;
+    const bool is_fresh = lane.by_rows && in_dual(lane);  // that solver ends with a product for every row
     walk_rows(rows_, problem.row_ids.data(), problem.size(), [&](std::int64_t i) {
+        const std::int32_t row = problem.row_ids[i];
         if (problem.signs[i] * problem.margins[i] < kSurelyIdle)
-            add(problem.row_ids[i], problem.signs[i], problem.costs[i]);
+            add(row, problem.signs[i], problem.costs[i], is_fresh ? problem.margins[i] : margin(lane, row));
     });
-    std::erase_if(lane.candidates, [&](const Candidate& c) { return !add(c.row_id, -1.0, config_.cost); });
+    std::erase_if(lane.candidates,
+                  [&](const Candidate& c) { return !add(c.row_id, -1.0, config_.cost, margin(lane, c.row_id)); });
     double square = 0.0;
     for (const double entry : gradient_) square += entry * entry;
     double penalty = 0.0;

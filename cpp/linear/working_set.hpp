@@ -3,8 +3,8 @@
 // Exact one-vs-all training with working sets, for the squared hinge.
 //
 // At the solution of a rare label only a few hundred of all rows are active. So a label is solved on a small working
-// set of rows (gram.hpp, row_newton.hpp), then one pass over X finds the rows outside it that violate their margin;
-// the worst of them join the set, until the gradient over all rows obeys the stopping rule.
+// set of rows (gram.hpp, row_dual.hpp, row_newton.hpp), then one pass over X finds the rows outside it that violate
+// their margin; the worst of them join the set, until the gradient over all rows obeys the stopping rule.
 //
 // The pass serves 64 labels at once, with weights rounded to bfloat16: two cache lines a feature. Rounding moves the
 // margin of row x by at most ‖w - rounded w‖·‖x‖, which the pass adds; so it reports every row that may violate, and
@@ -22,6 +22,8 @@
 #include "linear/gram.hpp"
 #include "linear/lanes.hpp"
 #include "linear/problem.hpp"
+#include "linear/row_copies.hpp"
+#include "linear/row_dual.hpp"
 #include "linear/row_newton.hpp"
 #include "linear/rows.hpp"
 #include "linear/sink.hpp"
@@ -83,6 +85,7 @@ private:
     void choose_first_rows(Lane& lane);
     bool grow(Lane& lane);
     void solve(Lane& lane, bool from_margins);
+    bool in_dual(const Lane& lane) const;
     void set_weights(Lane& lane);
     void drop_members(Lane& lane) const;
     bool may_be_converged(const Lane& lane) const;
@@ -102,6 +105,9 @@ private:
     Starter<Rows> starter_;
     GramSolver gram_solver_;
     RowSolver<Rows> row_solver_;
+    RowDual row_dual_;
+    RowCopies<std::uint16_t> narrow_copies_;  // of one label's rows, while it is solved in the dual
+    RowCopies<std::int32_t> copies_;          // where there are more features
 
     std::vector<Lane> lanes_;
     AlignedVector<RoundedPairs> rounded_;  // n_features × kPairs

@@ -10,6 +10,8 @@
 #include "linear/gram.hpp"
 #include "linear/losses.hpp"
 #include "linear/predict_ova.hpp"
+#include "linear/row_copies.hpp"
+#include "linear/row_dual.hpp"
 #include "linear/row_newton.hpp"
 #include "linear/rows.hpp"
 #include "linear/starts.hpp"
@@ -142,7 +144,23 @@ TEST_CASE("a Gram matrix holds the products of its rows, however it has grown") 
         for (int at = 0; at < kLanes; ++at) REQUIRE(entry[at] == 0.0F);
 }
 
-TEST_CASE("solving by Gram matrix and by rows leads to the same minimum") {
+// The objective that RowDual reaches on copies of the rows whose features are numbered by `Feature`.
+template <class Feature>
+double dual_objective(const Csr& csr, const OvaConfig& config, std::int64_t n_positives) {
+    Subproblem problem = make_problem(csr, n_positives);
+    std::vector<float> weights(static_cast<std::size_t>(csr.n_cols) + 1, 0.0F);
+    RowCopies<Feature> copies;
+    copies.copy(SparseRows(csr.view()), problem.row_ids, config.bias);
+    RowDual solver(csr.n_cols, config);
+    solver.begin(problem, copies, weights.data());
+    solver.solve(problem, copies, weights.data(), 1e-3, 0.0);
+    const std::vector<double> w(weights.begin(), weights.end());
+    for (std::int64_t i = 0; i < problem.size(); ++i)
+        CHECK(problem.margins[i] == doctest::Approx(naive_dot(densify(csr, i, 1.0), w)).epsilon(1e-4));
+    return naive_objective(csr, problem, w, 1.0);
+}
+
+TEST_CASE("solving by Gram matrix, by rows and in the dual leads to the same minimum") {
     const Csr csr = random_rows(120, 60, 0.2, 4);
     const SparseRows rows(csr.view());
     OvaConfig config = kConfig;
@@ -164,6 +182,8 @@ TEST_CASE("solving by Gram matrix and by rows leads to the same minimum") {
         const std::vector<double> other(weights.begin(), weights.end());
         const double objective = naive_objective(csr, by_gram, w, 1.0);
         CHECK(objective == doctest::Approx(naive_objective(csr, by_gram, other, 1.0)).epsilon(1e-5));
+        CHECK(objective == doctest::Approx(dual_objective<std::uint16_t>(csr, config, n_positives)).epsilon(1e-5));
+        CHECK(objective == doctest::Approx(dual_objective<std::int32_t>(csr, config, n_positives)).epsilon(1e-5));
         // No direction leads further down.
         Random random(5, 0);
         for (int trial = 0; trial < 20; ++trial) {
@@ -263,6 +283,17 @@ TEST_CASE("labels of short rows obey the stopping rule over all rows") {
         config.cost = cost;
         config.prune_below = 0.0F;
         check_stopping_rule(csr, SparseRows(csr.view()), config, 600);
+    }
+}
+
+TEST_CASE("labels of long sparse rows obey the stopping rule over all rows") {
+    for (const double cost : {0.1, 1.0, 10.0}) {
+        const Csr csr = random_rows(700, 2500, 0.02, 11);
+        OvaConfig config = kConfig;
+        config.bias = 1.0F;
+        config.cost = cost;
+        config.prune_below = 0.0F;
+        check_stopping_rule(csr, SparseRows(csr.view()), config, 350);
     }
 }
 

@@ -18,7 +18,9 @@ _MAX_PROBE_SECONDS = 20.0
 # Scratch of one thread, for 64 labels under way: rounded weights, own weights, a scatter; and their Gram matrices.
 _LABELS_UNDER_WAY = 64
 _SCRATCH_BYTES_PER_FEATURE = 770
-_MAX_GRAM_ROWS = 900  # of one matrix, with room to grow
+_MAX_GRAM_ROWS = 900  # of one matrix, with room to grow; kGramRows of cpp/linear/working_set.cpp
+_MAX_DUAL_GRAM_ROWS = 150  # kDualGramRows, for costs up to
+_MAX_DUAL_COST = 4.0
 _SCRATCH_BYTES = 4 << 20
 _WIDE_FEATURES = 2400  # kWideFeatures of cpp/linear/working_set.cpp
 
@@ -50,8 +52,13 @@ def probe(arrays: Arrays, params: dict[str, Any], n_jobs: int, *, int8: bool) ->
     n_rows = len(arrays["mean_margins"])
     has_gram = "x_dense" not in arrays and params["regularize_bias"]  # else sets of any size are solved by rows
     # Labels with more than a row in eight active are soon trained by other means, unless there are many features.
-    gram_rows = min(n_rows if n_features > _WIDE_FEATURES else n_rows // 7, _MAX_GRAM_ROWS)
+    max_cost = params["cost"] * float(np.max(arrays.get("positive_weights", 1.0), initial=1.0))
+    is_dual = max_cost <= _MAX_DUAL_COST
+    max_gram_rows = _MAX_DUAL_GRAM_ROWS if is_dual else _MAX_GRAM_ROWS
+    gram_rows = min(n_rows if n_features > _WIDE_FEATURES else n_rows // 7, max_gram_rows)
     gram_bytes = _LABELS_UNDER_WAY * 4 * gram_rows**2 if has_gram else 0
+    if has_gram and is_dual:  # copies of one label's rows, at most of all
+        gram_bytes += (6 if n_features < 1 << 16 else 8) * len(arrays["x_values"])
     scratch = n_jobs * (_SCRATCH_BYTES_PER_FEATURE * n_features + gram_bytes + _SCRATCH_BYTES)
     if params["loss"] == "logistic" or params["start"] == "zero" or not params["working_sets"]:
         scratch += n_jobs * (3 * 64 * n_rows + 7 * 64 * n_features)

@@ -1,0 +1,92 @@
+#pragma once
+
+// Rows of X side by side in memory: working sets are scattered over X, and a solver that visits their rows again and
+// again waits for memory most of the time. Only for sparse rows; `Feature` holds the number of any feature.
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "base/aligned.hpp"
+#include "linear/rows.hpp"
+
+namespace longtail::linear {
+
+template <class Feature>
+class RowCopies {
+public:
+    template <class Rows>
+    void copy(const Rows& rows, const std::vector<std::int32_t>& row_ids, float bias) {
+        begins_.assign(1, 0);
+        for (const std::int32_t row : row_ids) begins_.push_back(begins_.back() + rows.size(row));
+        const auto n_entries = static_cast<std::size_t>(begins_.back());
+        if (n_entries > values_.size()) {
+            features_.resize(n_entries);
+            values_.resize(n_entries);
+        }
+        squares_.resize(row_ids.size());
+        walk_rows(rows, row_ids.data(), std::ssize(row_ids), [&](std::int64_t i) {
+            std::int64_t at = begins_[i];
+            float square = bias * bias;
+            rows.for_each(row_ids[i], [&](std::int32_t feature, float value) {
+                features_[at] = static_cast<Feature>(feature);
+                values_[at++] = value;
+                square += value * value;
+            });
+            squares_[i] = square;
+        });
+    }
+
+    float square(std::int64_t i) const { return squares_[i]; }  // ‖x‖², with the bias
+
+    void prefetch(std::int64_t i) const {
+        prefetch_range(features_.data() + begins_[i], features_.data() + begins_[i + 1]);
+        prefetch_range(values_.data() + begins_[i], values_.data() + begins_[i + 1]);
+    }
+
+    // row · weights
+    float dot(std::int64_t row, const float* weights) const {
+        const std::int64_t end = begins_[row + 1];
+        std::int64_t i = begins_[row];
+        Four even = {};
+        Four odd = {};
+        for (; i + 8 <= end; i += 8) {
+            even += four_of(weights, i) * four_values(i);
+            odd += four_of(weights, i + 4) * four_values(i + 4);
+        }
+        even += odd;
+        float sum = (even[0] + even[1]) + (even[2] + even[3]);
+        for (; i < end; ++i) sum += values_[i] * weights[features_[i]];
+        return sum;
+    }
+
+    // weights += scale * row
+    void add_to(std::int64_t row, float scale, float* weights) const {
+        const std::int64_t end = begins_[row + 1];
+        std::int64_t i = begins_[row];
+        for (; i + 4 <= end; i += 4) {
+            const Four sums = four_of(weights, i) + scale * four_values(i);
+            for (int part = 0; part < 4; ++part) weights[features_[i + part]] = sums[part];
+        }
+        for (; i < end; ++i) weights[features_[i]] += scale * values_[i];
+    }
+
+private:
+    using Four [[gnu::vector_size(16)]] = float;
+    Four four_of(const float* weights, std::int64_t i) const {
+        return Four{weights[features_[i]], weights[features_[i + 1]], weights[features_[i + 2]],
+                    weights[features_[i + 3]]};
+    }
+    Four four_values(std::int64_t i) const {
+        Four values;
+        std::memcpy(&values, values_.data() + i, sizeof(values));
+        return values;
+    }
+
+    std::vector<std::int64_t> begins_{0};
+    RawVector<Feature> features_;
+    RawVector<float> values_;
+    std::vector<float> squares_;
+};
+
+}  // namespace longtail::linear
