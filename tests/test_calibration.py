@@ -102,7 +102,7 @@ def test_probabilities_never_fall_with_the_score() -> None:
     rng = np.random.default_rng(0)
     scores = rng.random(4000).astype(np.float32)
     hits = rng.random(4000) < np.where(scores < 0.5, 0.6, 0.2)  # they should fall
-    surface = place_pairs(scores, rng.random(4000) * 5, hits).fit()
+    surface = place_pairs(scores, rng.random(4000) * 5, hits, np.ones(4000)).fit()
     assert (np.diff(surface.log_odds, axis=1) >= 0).all()
 
 
@@ -110,7 +110,8 @@ def test_a_plane_of_log_odds_is_found_again() -> None:
     rng = np.random.default_rng(0)
     scores, log_counts = rng.normal(size=600_000).astype(np.float32), rng.uniform(0, 7, 600_000)
     z = 1.5 * scores - 0.4 * log_counts + 0.1 * scores * log_counts
-    surface = place_pairs(scores, log_counts, rng.random(600_000) < 1 / (1 + np.exp(-z))).fit()
+    hits = rng.random(600_000) < 1 / (1 + np.exp(-z))
+    surface = place_pairs(scores, log_counts, hits, np.ones(600_000)).fit()
     s, n = np.meshgrid(surface.score_knots, surface.count_knots)
     inside = np.abs(s) < 2
     assert np.abs(surface.log_odds - (1.5 * s - 0.4 * n + 0.1 * s * n))[inside].max() < 0.25

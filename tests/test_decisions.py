@@ -342,15 +342,15 @@ def test_the_loss_of_a_surface_is_what_its_naive_twin_finds() -> None:
     log_odds = np.cumsum(rng.random((3, 4)), axis=1) - 2
     cells = rng.integers(0, 6, 50).astype(np.int32)
     s, n = rng.random(50) * 1.4 - 0.2, rng.random(50)
-    hits = (rng.random(50) < 0.4).astype(np.uint8)
+    hits, weights = (rng.random(50) < 0.4).astype(np.uint8), rng.integers(1, 9, 50).astype(np.float64)
 
     def naive(nodes: Any) -> float:
         total = 0.0
-        for cell, a, b, hit in zip(cells.tolist(), s.tolist(), n.tolist(), hits.tolist(), strict=True):
+        for cell, a, b, hit, weight in zip(*(part.tolist() for part in (cells, s, n, hits, weights)), strict=True):
             i, j = divmod(cell, 3)
             low, high = (nodes[r, j] * (1 - a) + nodes[r, j + 1] * a for r in (i, i + 1))
             z = low * (1 - b) + high * b
-            total += np.logaddexp(0, z) - hit * z
+            total += weight * (np.logaddexp(0, z) - hit * z)
         return float(total)
 
     def slope(of: Any, at: Any, node: Any) -> Any:
@@ -359,12 +359,12 @@ def test_the_loss_of_a_surface_is_what_its_naive_twin_finds() -> None:
         return (of(at + step) - of(at - step)) / 2e-5
 
     def gradient_at(nodes: Any) -> Any:
-        return _core.surface_loss(cells, s, n, hits, nodes, _core.Control())[1]
+        return _core.surface_loss(cells, s, n, hits, weights, nodes, _core.Control())[1]
 
-    loss, gradient, hessian = _core.surface_loss(cells, s, n, hits, log_odds, _core.Control())
+    loss, gradient, hessian = _core.surface_loss(cells, s, n, hits, weights, log_odds, _core.Control())
     assert loss == pytest.approx(naive(log_odds))
     nodes = list(np.ndindex(3, 4))
     np.testing.assert_allclose(gradient, [slope(naive, log_odds, node) for node in nodes], atol=1e-6)
     np.testing.assert_allclose(hessian, [slope(gradient_at, log_odds, node) for node in nodes], atol=1e-6)
     with pytest.raises(ValueError, match=r"cells must be in 0 \.\. 5, got 6"):
-        _core.surface_loss(cells + np.int32(6 - cells.max()), s, n, hits, log_odds, _core.Control())
+        _core.surface_loss(cells + np.int32(6 - cells.max()), s, n, hits, weights, log_odds, _core.Control())

@@ -154,11 +154,13 @@ void bind_decisions(nb::module_& m) {
     m.def(
         "surface_loss",
         [](const Array1<std::int32_t>& cells, const Array1<double>& score_share, const Array1<double>& count_share,
-           const Array1<std::uint8_t>& hits, const Array2<double>& log_odds, Control& control) {
+           const Array1<std::uint8_t>& hits, const Array1<double>& weights, const Array2<double>& log_odds,
+           Control& control) {
             SurfaceLoss found;
             {
                 const nb::gil_scoped_release no_gil;
-                const PairsView pairs{as_span(cells), as_span(score_share), as_span(count_share), as_span(hits)};
+                const PairsView pairs{as_span(cells), as_span(score_share), as_span(count_share), as_span(hits),
+                                      as_span(weights)};
                 const auto n_scores = static_cast<std::int64_t>(log_odds.shape(1));
                 check_pairs(pairs, n_scores, static_cast<std::int64_t>(log_odds.shape(0)));
                 found = surface_loss(pairs, {log_odds.data(), log_odds.size()}, n_scores, control);
@@ -168,8 +170,9 @@ void bind_decisions(nb::module_& m) {
             auto hessian = to_numpy(std::move(found.hessian), {n_nodes, n_nodes});
             return LossArrays(nb::make_tuple(found.loss, gradient, hessian));
         },
-        nb::arg("cells"), nb::arg("score_share"), nb::arg("count_share"), nb::arg("hits"), nb::arg("log_odds"),
-        nb::arg("control"), "Return the log loss of a surface and its derivatives by the values at the nodes.");
+        nb::arg("cells"), nb::arg("score_share"), nb::arg("count_share"), nb::arg("hits"), nb::arg("weights"),
+        nb::arg("log_odds"), nb::arg("control"),
+        "Return the log loss of a surface and its derivatives by the values at the nodes.");
 }
 
 }  // namespace longtail::bindings

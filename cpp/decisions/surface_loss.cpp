@@ -23,8 +23,9 @@ void check_pairs(const PairsView& pairs, std::int64_t n_score_knots, std::int64_
     const std::size_t n_pairs = pairs.cells.size();
     if (n_score_knots < 2 || n_count_knots < 2)
         throw std::invalid_argument("surface_loss: log_odds must have two or more nodes along either axis");
-    if (pairs.score_share.size() != n_pairs || pairs.count_share.size() != n_pairs || pairs.hits.size() != n_pairs)
-        throw std::invalid_argument("surface_loss: cells, shares and hits must have the same length");
+    if (pairs.score_share.size() != n_pairs || pairs.count_share.size() != n_pairs || pairs.hits.size() != n_pairs ||
+        pairs.weights.size() != n_pairs)
+        throw std::invalid_argument("surface_loss: cells, shares, hits and weights must have the same length");
     const std::int64_t n_cells = (n_score_knots - 1) * (n_count_knots - 1);
     for (const std::int32_t cell : pairs.cells)
         if (cell < 0 || cell >= n_cells)
@@ -55,11 +56,12 @@ SurfaceLoss surface_loss(const PairsView& pairs, std::span<const double> log_odd
         // log(1 + exp(z)) and the logistic function without overflow.
         const double e = std::exp(-std::abs(z)), proba = (z >= 0 ? 1.0 : e) / (1.0 + e);
         const double hit = pairs.hits[i] != 0 ? 1.0 : 0.0;
-        found.loss += std::max(z, 0.0) + std::log1p(e) - hit * z;
-        const double weight = proba * (1.0 - proba);
+        const double times = pairs.weights[i];
+        found.loss += times * (std::max(z, 0.0) + std::log1p(e) - hit * z);
+        const double slope = times * (proba - hit), weight = times * proba * (1.0 - proba);
         CellSums& sum = sums[cell];
         for (std::size_t a = 0, at = 0; a < 4; ++a) {
-            sum.gradient[a] += (proba - hit) * shares[a];
+            sum.gradient[a] += slope * shares[a];
             for (std::size_t b = 0; b <= a; ++b) sum.hessian[at++] += weight * shares[a] * shares[b];
         }
     }

@@ -17,6 +17,7 @@ struct PairsView {
     std::span<const double> score_share;  // of the way to the next knot; below 0 or above 1 outside the knots
     std::span<const double> count_share;
     std::span<const std::uint8_t> hits;
+    std::span<const double> weights;  // how many pairs each of them stands for
 };
 
 struct SurfaceLoss {

@@ -166,7 +166,7 @@ def ascend(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), o
     Choose top_k labels per row of a whole batch for macro-F1 or coverage by block coordinate ascent. Returns label ids, gains, places among the candidates, the objective and the number of passes.
     """
 
-def surface_loss(cells: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], score_share: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], count_share: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hits: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], log_odds: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], control: Control) -> tuple[float, NDArray[numpy.float64], NDArray[numpy.float64]]:
+def surface_loss(cells: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], score_share: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], count_share: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hits: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], log_odds: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], control: Control) -> tuple[float, NDArray[numpy.float64], NDArray[numpy.float64]]:
     """
     Return the log loss of a surface and its derivatives by the values at the nodes.
     """

@@ -24,6 +24,11 @@ Measure = Literal["micro_f1", "macro_f1", "precision"]
 
 # The surface has fewer than a hundred nodes: more pairs than this only cost time.
 _MAX_PAIRS = 2_000_000
+# Of the misses from this rank on, nearly all pairs, one of eight stands for all.
+_FIRST_THINNED_RANK = 20
+_THINNED_TO_ONE_OF = 8
+# Labels per row among which the default ranking is judged.
+_N_JUDGED = 50
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -110,7 +115,7 @@ class Calibration(Part[CalibrationState]):
         halves = _halves(top, placed, is_odd, surface, counts)
         is_hit = np.zeros(top.label_ids.shape, dtype=bool)
         is_hit[pairs.row_ids, pairs.ranks] = pairs.hits
-        judged = [Judged(*half, is_hit[number::2]) for number, half in enumerate(halves)] or [
+        judged = [Judged(*half, is_hit[number::2, :_N_JUDGED]) for number, half in enumerate(halves)] or [
             Judged(proba, proba, is_hit)
         ]
         row_slopes, row_offsets = macro_f1_rules(proba, counts, n_training_rows)
@@ -271,8 +276,11 @@ def _placed(pairs: Pairs, label_counts: NDArray[np.int64]) -> tuple[Placed, NDAr
         step = -(-n_pairs // _MAX_PAIRS) | 1
         thinned = pairs.where(pairs.row_ids % step == 0)
         pairs = thinned if thinned.hits.any() else pairs
-    placed = place_pairs(pairs.scores, np.log1p(label_counts[pairs.label_ids]), pairs.hits)
-    return placed, pairs.row_ids % 2 == 1
+    is_deep = (pairs.ranks >= _FIRST_THINNED_RANK) & ~pairs.hits
+    is_kept = (pairs.row_ids + pairs.ranks) % _THINNED_TO_ONE_OF == 0
+    weights = np.where(is_deep, np.where(is_kept, float(_THINNED_TO_ONE_OF), 0.0), 1.0)
+    placed = place_pairs(pairs.scores, np.log1p(label_counts)[pairs.label_ids], pairs.hits, weights)
+    return placed, pairs.row_ids[weights > 0] % 2 == 1
 
 
 class _Half(NamedTuple):
@@ -292,7 +300,7 @@ def _halves(
     surfaces = [placed.fit(chosen, whole) for chosen in (~is_odd, is_odd)]
     halves = []
     for half in (0, 1):
-        part = TopK(np.ascontiguousarray(top.label_ids[half::2]), np.ascontiguousarray(top.scores[half::2]))
+        part = TopK(*(np.ascontiguousarray(values[half::2, :_N_JUDGED]) for values in top))
         own, other = (
             TopK(part.label_ids, proba_on(surfaces[at], label_counts, *part, n_threads=1)) for at in (half, 1 - half)
         )

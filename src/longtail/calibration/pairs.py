@@ -72,10 +72,11 @@ class Pairs:
         )
 
     def by_map(self, map_of_label: NDArray[np.int32], n_maps: int) -> list[Group]:
-        """Group the pairs by the threshold of their label, each part best first."""
+        """Group the pairs by the threshold of their label, each part best first; scores are probabilities."""
         maps = map_of_label[self.label_ids]
-        order = np.lexsort((self.label_ids, -self.scores, maps))
-        edges = np.searchsorted(maps[order], np.arange(n_maps + 1))
+        # The bits of floats from 0 on rise as the floats do: one sort by map and falling score.
+        order = np.argsort((maps.astype(np.int64) << 32) - self.scores.view(np.int32))
+        edges = np.concatenate([[0], np.cumsum(np.bincount(maps, minlength=n_maps))])
         n_positives = np.bincount(map_of_label, self.positives, n_maps).astype(np.int64)
         return [
             Group(self.scores[part], self.hits[part], self.label_ids[part], int(n_positives[map_id]))

@@ -45,6 +45,7 @@ class _Pairs(NamedTuple):
     score_share: Floats
     count_share: Floats
     hits: NDArray[np.uint8]
+    weights: Floats
 
     def where(self, chosen: NDArray[np.bool_]) -> _Pairs:
         """Return some of the pairs."""
@@ -61,6 +62,7 @@ class Placed(NamedTuple):
     score_knots: Floats
     count_knots: Floats
     pairs: _Pairs
+    penalty: Floats  # by node and node
 
     def fit(self, chosen: NDArray[np.bool_] | None = None, start: Surface | None = None) -> Surface:
         """Fit by penalised maximum likelihood; the log-odds never fall with the score.
@@ -74,33 +76,37 @@ class Placed(NamedTuple):
         """
         pairs = self.pairs if chosen is None else self.pairs.where(chosen)
         shape = len(self.count_knots), len(self.score_knots)
-        penalty = _penalty(_spread(self.score_knots), self.count_knots)
-        at_nodes = _rising_newton(pairs, penalty, shape[1], shape[0], None if start is None else start.log_odds)
-        return Surface(self.score_knots, self.count_knots, at_nodes.reshape(shape))
+        log_odds = _rising_newton(pairs, self.penalty, shape, None if start is None else start.log_odds)
+        return Surface(self.score_knots, self.count_knots, log_odds)
 
 
-def place_pairs(scores: NDArray[np.float32], log_counts: NDArray[np.float64], hits: NDArray[np.bool_]) -> Placed:
+def place_pairs(
+    scores: NDArray[np.float32], log_counts: NDArray[np.float64], hits: NDArray[np.bool_], weights: Floats
+) -> Placed:
     """Choose the knots of a grid, and find the places of pairs on it.
 
     Parameters
     ----------
     scores, log_counts, hits : arrays (n_pairs,)
         Score, log(1 + training rows of the label) and truth of each pair of row and label; at least one is a hit.
+    weights : float64 array (n_pairs,)
+        How many pairs each of them stands for. Those with weight 0 say where the scores are, but are not learnt from.
     """
-    x = scores.astype(np.float64)
-    score_knots = _score_knots(x, x[hits])
+    score_knots = _score_knots(scores, scores[hits])
     count_knots = _two_or_more(np.quantile(log_counts[hits], np.linspace(0, 1, _N_COUNT_KNOTS)), _LEAST_COUNT_GAP)
-    column, score_share = left_and_share(x, score_knots)
-    row, count_share = left_and_share(np.clip(log_counts, count_knots[0], count_knots[-1]), count_knots)
+    used = weights > 0
+    column, score_share = left_and_share(scores[used].astype(np.float64), score_knots)
+    row, count_share = left_and_share(np.clip(log_counts[used], count_knots[0], count_knots[-1]), count_knots)
     cells = (row * (len(score_knots) - 1) + column).astype(np.int32)
-    return Placed(score_knots, count_knots, _Pairs(cells, score_share, count_share, hits.astype(np.uint8)))
+    pairs = _Pairs(cells, score_share, count_share, hits[used].astype(np.uint8), weights[used])
+    return Placed(score_knots, count_knots, pairs, _penalty(_spread(score_knots), count_knots))
 
 
-def _score_knots(scores: Floats, hit_scores: Floats) -> Floats:
+def _score_knots(scores: NDArray[np.float32], hit_scores: NDArray[np.float32]) -> Floats:
     """Put knots where scores are, half of them where hits are: these are few, but decide every ranking."""
     everywhere = np.quantile(scores, np.linspace(0, 1, _N_SCORE_QUANTILES + 1))
     at_hits = np.quantile(hit_scores, (np.arange(_N_SCORE_QUANTILES) + 0.5) / _N_SCORE_QUANTILES)
-    knots = np.concatenate([everywhere, at_hits])
+    knots = np.concatenate([everywhere, at_hits]).astype(np.float64)
     return _two_or_more(knots, _LEAST_GAP * float(np.ptp(knots)))
 
 
@@ -129,12 +135,15 @@ def _spread(knots: Floats) -> Floats:
 
 def _penalty(score_knots: Floats, count_knots: Floats) -> Floats:
     n_scores, n_counts = len(score_knots), len(count_knots)
-    along_scores = np.kron(np.eye(n_counts), _second_differences(score_knots))
-    along_counts = np.kron(_second_differences(count_knots), np.eye(n_scores))
-    bends = along_scores.T @ along_scores + along_counts.T @ along_counts
-    slopes = np.kron(np.diff(np.eye(n_counts), axis=0) / np.sqrt(np.diff(count_knots))[:, None], np.eye(n_scores))
-    flat = slopes.T @ slopes / n_scores
-    return np.asarray(_SMOOTHNESS * bends + _FLATNESS * flat + _RIDGE * np.eye(n_scores * n_counts))
+    bends_of_scores, bends_of_counts = (_squares(_second_differences(knots)) for knots in (score_knots, count_knots))
+    slopes = _squares(np.diff(np.eye(n_counts), axis=0) / np.sqrt(np.diff(count_knots))[:, None])
+    along_scores = np.kron(np.eye(n_counts), _SMOOTHNESS * bends_of_scores)
+    along_counts = np.kron(_SMOOTHNESS * bends_of_counts + _FLATNESS / n_scores * slopes, np.eye(n_scores))
+    return np.asarray(along_scores + along_counts + _RIDGE * np.eye(n_scores * n_counts))
+
+
+def _squares(differences: Floats) -> Floats:
+    return np.asarray(differences.T @ differences)
 
 
 def _second_differences(knots: Floats) -> Floats:
@@ -146,22 +155,19 @@ def _second_differences(knots: Floats) -> Floats:
     return found
 
 
-def _rising_newton(pairs: _Pairs, penalty: Floats, n_scores: int, n_counts: int, start: Floats | None) -> Floats:
+def _rising_newton(pairs: _Pairs, penalty: Floats, shape: tuple[int, int], start: Floats | None) -> Floats:
     """Minimise the penalised loss over surfaces whose steps along the score are >= 0: projected Newton on the steps."""
-    rate = (pairs.hits.sum(dtype=np.int64) + 0.5) / (len(pairs.hits) + 1)
+    rate = (float(pairs.weights[pairs.hits > 0].sum()) + 0.5) / (float(pairs.weights.sum()) + 1)
     base = float(np.log(rate / (1 - rate)))
-    # Takes steps to values at the nodes.
-    sums = np.asarray(np.kron(np.eye(n_counts), np.tril(np.ones((n_scores, n_scores)))), dtype=np.float64)
-    is_step = np.tile(np.arange(n_scores) > 0, n_counts)
-    flat = np.full((n_counts, n_scores), base) if start is None else start
-    steps = np.diff(flat, axis=1, prepend=0.0).reshape(-1)
+    is_step = np.tile(np.arange(shape[1]) > 0, shape[0])
+    steps = np.diff(np.full(shape, base) if start is None else start, axis=1, prepend=0.0).reshape(-1)
 
     def at(steps: Floats) -> tuple[float, Floats, Floats]:
-        nodes: Floats = sums @ steps
-        loss, gradient, hessian = pairs.loss(nodes, n_scores)
+        nodes = np.cumsum(steps.reshape(shape), axis=1).reshape(-1)
+        loss, gradient, hessian = pairs.loss(nodes, shape[1])
         pull = penalty @ (nodes - base)
         loss += 0.5 * float((nodes - base) @ pull)
-        return loss, sums.T @ (gradient + pull), sums.T @ (hessian + penalty) @ sums
+        return loss, _by_steps(gradient + pull, shape), _by_steps(hessian + penalty, shape * 2)
 
     loss, gradient, hessian = at(steps)
     for _ in range(_MAX_STEPS):
@@ -182,5 +188,12 @@ def _rising_newton(pairs: _Pairs, penalty: Floats, n_scores: int, n_counts: int,
         steps, loss, gradient, hessian = new, new_loss, new_gradient, new_hessian
         if is_done:
             break
-    # Added up from left to right, not by `sums`: a step of zero must not fall by rounding.
-    return np.cumsum(steps.reshape(n_counts, n_scores), axis=1).reshape(-1)
+    return np.cumsum(steps.reshape(shape), axis=1)
+
+
+def _by_steps(derivatives: Floats, shape: tuple[int, ...]) -> Floats:
+    """Return derivatives by steps from those by nodes: a step counts at its own node and at all after it."""
+    found = derivatives.reshape(shape)
+    for axis in range(1, len(shape), 2):
+        found = np.flip(np.cumsum(np.flip(found, axis), axis), axis)
+    return found.reshape(derivatives.shape)
