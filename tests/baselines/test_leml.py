@@ -61,18 +61,28 @@ def test_contributions_add_up_to_the_score() -> None:
     label_ids, scores = model.predict_top_k(X[:3], top_k=2)
     for row in range(3):
         found = model._contributions(model._whole(), X[[row]], int(label_ids[row, 1]))
-        assert found.values.sum() == pytest.approx(scores[row, 1], abs=1e-5)
+        assert found.bias + found.values.sum() == pytest.approx(scores[row, 1], abs=1e-5)
         assert found.score == pytest.approx(scores[row, 1], abs=1e-5)
 
 
 def test_more_components_than_features_are_cut() -> None:
     X, Y = problem()
-    assert lt.LEML(n_components=100).fit(X, Y).feature_factors_.shape == (15, 15)
+    assert lt.LEML(n_components=100).fit(X, Y).feature_factors_.shape == (16, 16)
+
+
+def test_a_frequent_label_needs_no_feature() -> None:
+    X = np.eye(4, dtype=np.float32)[np.arange(40) % 4]
+    Y = np.zeros((40, 3), dtype=np.float32)
+    Y[:, 2] = 1
+    model = lt.LEML(n_components=2, l2=0.1).fit(X, Y)
+    top = model.predict_top_k(np.zeros((1, 4), dtype=np.float32), top_k=1)  # a row without features
+    assert top.label_ids[0, 0] == 2
+    assert top.scores[0, 0] > 0.5
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("feature_factors_", "must have 15 rows"), ("label_factors_", "shape"), ("seen_label_ids_", "label 99")],
+    [("feature_factors_", "must have 16 rows"), ("label_factors_", "shape"), ("seen_label_ids_", "label 99")],
 )
 def test_damaged_factors_are_refused(name: str, message: str) -> None:
     X, Y = problem()
@@ -81,6 +91,6 @@ def test_damaged_factors_are_refused(name: str, message: str) -> None:
     if name == "seen_label_ids_":
         with_values(model, seen_label_ids_=np.append(model.seen_label_ids_[:-1], np.int32(99)))
     else:
-        with_values(model, **{name: getattr(model, name)[1:]})
+        with_values(model, **{name: getattr(model, name)[2:]})
     with pytest.raises(ValueError, match=message):
         check_loaded(model)

@@ -27,7 +27,7 @@ from longtail.gbdt.projection import LemlSteps, project, scaled_rows
 
 @dataclass(frozen=True, eq=False)
 class LowRank(State):
-    """The factors W and H of the labels that have positives."""
+    """The factors W, whose last row belongs to a constant feature, and H of the labels that have positives."""
 
     feature_factors: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=2, finite=True)]
     label_factors: Annotated[NDArray[np.float32], ArraySpec(np.float32, ndim=2, finite=True)]
@@ -40,8 +40,9 @@ class LowRank(State):
         return replace(self, label_factors=factors, seen_label_ids=found[found >= 0])
 
     def check(self, owner: str, facts: Facts) -> None:
-        if self.feature_factors.shape[0] != facts.n_features_in:
-            raise ValueError(f"{owner}: feature_factors_ must have {facts.n_features_in} rows")
+        # Without a row for the constant: models of longtail 0.1.
+        if self.feature_factors.shape[0] - facts.n_features_in not in (0, 1):
+            raise ValueError(f"{owner}: feature_factors_ must have {facts.n_features_in + 1} rows")
         expected = (self.feature_factors.shape[1], len(self.seen_label_ids))
         if self.label_factors.shape != expected:
             raise ValueError(f"{owner}: label_factors_ must have shape {expected}, got {self.label_factors.shape}")
@@ -52,8 +53,9 @@ class LowRank(State):
 class LEML(WeightedClassifier):
     """Learn scores X W Hᵀ of low rank by alternating minimisation.
 
-    Minimises ‖Y - X W Hᵀ‖² + l2 (‖W‖² + ‖H‖²): H in closed form, W by conjugate gradients. A baseline of the papers,
-    and the projection X W that GBDTSparse uses for sparse rows. Memory: (n_features + n_labels) · n_components floats.
+    Minimises ‖Y - X W Hᵀ‖² + l2 (‖W‖² + ‖H‖²): H in closed form, W by conjugate gradients. X gets a constant feature. A
+    baseline of the papers, and, without the constant, the projection X W that GBDTSparse uses for sparse rows. Memory:
+    (n_features + n_labels) · n_components floats.
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ class LEML(WeightedClassifier):
 
     Attributes
     ----------
-    feature_factors_ : float32 array (n_features, n_components), W
+    feature_factors_ : float32 array (n_features + 1, n_components), W; the last row belongs to the constant
     label_factors_ : float32 array (n_components, n_seen_labels), Hᵀ over the labels with positives
     seen_label_ids_ : int32 array (n_seen_labels,)
     objectives_ : float64 array, the objective after each half round; never increases
@@ -89,6 +91,7 @@ class LEML(WeightedClassifier):
     def _fit(
         self, X: Matrix, Y: sp.csr_array, run: Run, *, row_weights: NDArray[np.float32] | None = None, **_options: Any
     ) -> LowRank:
+        X = _with_constant(X)
         if row_weights is not None:  # the loss is one of squares
             X, Y = scaled_rows(X, np.sqrt(row_weights)), scaled_rows(Y, np.sqrt(row_weights))
         if sp.issparse(X):
@@ -123,7 +126,8 @@ class LEML(WeightedClassifier):
     def _top_k(self, fitted: Fitted[LowRank], X: Matrix, top_k: int) -> TopK:
         n_threads, control = resolve_n_jobs(self.n_jobs), current_control()
         state = fitted.state
-        Z = project(X, state.feature_factors, n_threads, control)
+        Z = project(X, state.feature_factors[: X.shape[1]], n_threads, control)
+        Z += state.feature_factors[X.shape[1] :].sum(axis=0)
         places, scores = _core.dense_product_top_k(Z, state.label_factors, top_k, n_threads, control)
         label_ids = places
         if len(state.seen_label_ids):
@@ -137,4 +141,13 @@ class LEML(WeightedClassifier):
         place = np.flatnonzero(state.seen_label_ids == label_id)
         factors = state.label_factors[:, place].sum(axis=1, dtype=np.float64)
         values = row.data * (state.feature_factors[row.indices] @ factors)
-        return Contributions(row.indices, values, 0.0, float(values.sum()), exact=True)
+        bias = float((state.feature_factors[row.shape[1] :] @ factors).sum())
+        return Contributions(row.indices, values, bias, bias + float(values.sum()), exact=True)
+
+
+def _with_constant(X: Matrix) -> Matrix:
+    n_rows, n_features = X.shape
+    if not sp.issparse(X):
+        return np.hstack([X, np.ones((n_rows, 1), dtype=np.float32)])
+    values, indices = (np.insert(part, X.indptr[1:], end) for part, end in ((X.data, 1), (X.indices, n_features)))
+    return sp.csr_array((values, indices, X.indptr + np.arange(n_rows + 1)), shape=(n_rows, n_features + 1))
