@@ -15,25 +15,22 @@ namespace longtail::linear {
 template <class Feature>
 class RowCopies {
 public:
+    // `norms` has ‖x‖ of every row of X.
     template <class Rows>
-    void copy(const Rows& rows, const std::vector<std::int32_t>& row_ids, float bias) {
+    void copy(const Rows& rows, const std::vector<std::int32_t>& row_ids, const std::vector<float>& norms, float bias) {
         begins_.assign(1, 0);
-        for (const std::int32_t row : row_ids) begins_.push_back(begins_.back() + rows.size(row));
+        squares_.clear();
+        for (const std::int32_t row : row_ids) {
+            begins_.push_back(begins_.back() + rows.size(row));
+            squares_.push_back(norms[row] * norms[row] + bias * bias);
+        }
         const auto n_entries = static_cast<std::size_t>(begins_.back());
         if (n_entries > values_.size()) {
             features_.resize(n_entries);
             values_.resize(n_entries);
         }
-        squares_.resize(row_ids.size());
         walk_rows(rows, row_ids.data(), std::ssize(row_ids), [&](std::int64_t i) {
-            std::int64_t at = begins_[i];
-            float square = bias * bias;
-            rows.for_each(row_ids[i], [&](std::int32_t feature, float value) {
-                features_[at] = static_cast<Feature>(feature);
-                values_[at++] = value;
-                square += value * value;
-            });
-            squares_[i] = square;
+            rows.copy_to(row_ids[i], features_.data() + begins_[i], values_.data() + begins_[i]);
         });
     }
 

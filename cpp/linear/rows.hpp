@@ -123,6 +123,15 @@ public:
         for (std::int64_t i = view_.indptr[row]; i < end; ++i) visit(view_.indices[i], view_.values[i]);
     }
 
+    template <class Feature>
+    void copy_to(std::int64_t row, Feature* features, float* values) const {
+        const std::int64_t begin = view_.indptr[row];
+        const std::int64_t size = view_.row_size(row);
+        const std::int32_t* indices = view_.indices.data() + begin;
+        for (std::int64_t i = 0; i < size; ++i) features[i] = static_cast<Feature>(indices[i]);
+        std::copy(view_.values.data() + begin, view_.values.data() + begin + size, values);
+    }
+
     // out[block] += row · weights, for kBlocks * kLanes labels at once; weights[feature * kStride + block].
     template <int kBlocks, int kStride = kBlocks>
     void lane_dots(std::int64_t row, const Lanes* weights, Lanes* out) const {

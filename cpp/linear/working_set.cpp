@@ -21,6 +21,8 @@ constexpr std::int64_t kGramRows = 900;      // larger sets of sparse rows are s
 constexpr std::int64_t kDualGramRows = 150;  // and those where the dual is as quick:
 constexpr double kMaxDualCost = 4.0;         // its visits grow in number with the cost
 constexpr double kDualShare = 0.2;           // kRoundShare in the dual
+constexpr float kIdleSlack = 0.1F;           // rows in the dual leave a set when they are idle by this,
+constexpr int kMaxDroppingRounds = 10;       // in the first rounds: in the end sets only grow
 constexpr double kRoundShare = 0.05;         // a round need not reduce its gradient further than this
 constexpr double kInnerShare = 0.3;          // nor below this share of the tolerance
 constexpr double kSmallerShare = 0.2;        // unless rounding asks for a better solution: that times this
@@ -45,6 +47,18 @@ std::int64_t skip_zeros(const float* values, std::int64_t at, std::int64_t n) {
         if ((bits_greater(entries, Lanes{}) | bits_greater(Lanes{}, entries)) != 0) break;
     }
     return at;
+}
+
+// In float64, as eight sums: one would wait for each addition.
+template <class Real>
+double sum_of_squares(const Real* values, std::int64_t n) {
+    double sums[8] = {};
+    std::int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int part = 0; part < 8; ++part)
+            sums[part] += static_cast<double>(values[i + part]) * static_cast<double>(values[i + part]);
+    for (; i < n; ++i) sums[0] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -283,6 +297,7 @@ template <class Rows>
 bool WorkingSetTrainer<Rows>::grow(Lane& lane) {
     auto& found = lane.candidates;
     if (found.empty()) return false;
+    if (lane.by_rows && in_dual(lane) && lane.record.iterations <= kMaxDroppingRounds) drop_idle(lane);
     const Subproblem& problem = lane.problem;
     std::int64_t n_active = 0;
     for (std::int64_t i = 0; i < problem.size(); ++i) n_active += problem.signs[i] * problem.margins[i] < 1.0F ? 1 : 0;
@@ -305,6 +320,16 @@ bool WorkingSetTrainer<Rows>::grow(Lane& lane) {
     return true;
 }
 
+// Take negatives out of the set that are idle by a good measure; the next pass reports them again, should they matter.
+template <class Rows>
+void WorkingSetTrainer<Rows>::drop_idle(Lane& lane) const {
+    lane.problem.erase_if([&](const Subproblem& problem, std::int64_t i) {
+        return problem.betas[i] == 0.0F && problem.signs[i] < 0.0F && problem.margins[i] < -1.0F - kIdleSlack;
+    });
+    lane.sorted_rows = lane.problem.row_ids;
+    std::sort(lane.sorted_rows.begin(), lane.sorted_rows.end());
+}
+
 template <class Rows>
 void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
     const double tolerance = lane.inner_share * lane.start.tolerance;
@@ -316,16 +341,10 @@ void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
         lane.by_rows = true;
     }
     if (lane.by_rows && is_dual) {
-        const auto solve_copies = [&](auto& copies) {
-            copies.copy(rows_, lane.problem.row_ids, config_.bias);
-            if (from_margins) {
-                std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
-                row_dual_.begin(lane.problem, copies, lane.weights.data());
-            }
-            lane.inner = row_dual_.solve(lane.problem, copies, lane.weights.data(), tolerance, kDualShare);
-        };
-        rows_.n_features() <= std::numeric_limits<std::uint16_t>::max() ? solve_copies(narrow_copies_)
-                                                                        : solve_copies(copies_);
+        if constexpr (Rows::kSparse)
+            rows_.n_features() <= std::numeric_limits<std::uint16_t>::max()
+                ? solve_dual(lane, narrow_copies_, tolerance, from_margins)
+                : solve_dual(lane, copies_, tolerance, from_margins);
     } else if (lane.by_rows) {
         lane.inner = row_solver_.solve(lane.problem, lane.weights.data(), tolerance, kRoundShare);
     } else {
@@ -335,6 +354,17 @@ void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
     }
     ++lane.record.iterations;
     lane.record.cg_steps += lane.inner.cg_steps;
+}
+
+template <class Rows>
+template <class Copies>
+void WorkingSetTrainer<Rows>::solve_dual(Lane& lane, Copies& copies, double tolerance, bool from_margins) {
+    copies.copy(rows_, lane.problem.row_ids, row_norms_, config_.bias);
+    if (from_margins) {
+        std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
+        row_dual_.begin(lane.problem, copies, lane.weights.data());
+    }
+    lane.inner = row_dual_.solve(lane.problem, copies, lane.weights.data(), tolerance, kDualShare);
 }
 
 // Whether sets too large for a Gram matrix are solved in the dual.
@@ -412,10 +442,8 @@ bool WorkingSetTrainer<Rows>::is_converged(Lane& lane) {
     });
     std::erase_if(lane.candidates,
                   [&](const Candidate& c) { return !add(c.row_id, -1.0, config_.cost, margin(lane, c.row_id)); });
-    double square = 0.0;
-    for (const double entry : gradient_) square += entry * entry;
-    double penalty = 0.0;
-    for (const float weight : lane.weights) penalty += static_cast<double>(weight) * weight;
+    const double square = sum_of_squares(gradient_.data(), std::ssize(gradient_));
+    double penalty = sum_of_squares(lane.weights.data(), std::ssize(lane.weights));
     if (!config_.regularize_bias) penalty -= static_cast<double>(lane.weights.back()) * lane.weights.back();
     lane.record.last_objective = 0.5 * penalty + loss;
     lane.record.gradient_ratio = std::sqrt(square) / lane.start.zero_gradient;

@@ -84,7 +84,10 @@ private:
     Outcome advance(Lane& lane, int at);
     void choose_first_rows(Lane& lane);
     bool grow(Lane& lane);
+    void drop_idle(Lane& lane) const;
     void solve(Lane& lane, bool from_margins);
+    template <class Copies>
+    void solve_dual(Lane& lane, Copies& copies, double tolerance, bool from_margins);
     bool in_dual(const Lane& lane) const;
     void set_weights(Lane& lane);
     void drop_members(Lane& lane) const;

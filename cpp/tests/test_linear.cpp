@@ -150,7 +150,12 @@ double dual_objective(const Csr& csr, const OvaConfig& config, std::int64_t n_po
     Subproblem problem = make_problem(csr, n_positives);
     std::vector<float> weights(static_cast<std::size_t>(csr.n_cols) + 1, 0.0F);
     RowCopies<Feature> copies;
-    copies.copy(SparseRows(csr.view()), problem.row_ids, config.bias);
+    std::vector<float> norms;
+    for (std::int64_t row = 0; row < csr.n_rows(); ++row) {
+        const std::vector<double> x = densify(csr, row, 0.0);
+        norms.push_back(static_cast<float>(std::sqrt(naive_dot(x, x))));
+    }
+    copies.copy(SparseRows(csr.view()), problem.row_ids, norms, config.bias);
     RowDual solver(csr.n_cols, config);
     solver.begin(problem, copies, weights.data());
     solver.solve(problem, copies, weights.data(), 1e-3, 0.0);
