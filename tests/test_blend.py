@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from click.testing import CliRunner
 from sklearn.base import clone
 
 import longtail as lt
+from longtail._estimate import Estimate, probe_by_rows
 from longtail.blend import best_quality
 from longtail.blend.weights import Candidates, blended, fit_logistic, gather
 from longtail.cli.tune import tune
-from longtail.metrics import precision_at_k
+from longtail.metrics import macro_f1_at_k, precision_at_k
 from longtail.saving import make_estimator
 from longtail.tuning import Autotuning, BlendTuning, Trial, autotune_blend
 
@@ -204,8 +206,13 @@ def test_a_search_for_the_best_quality_ends_in_a_blend(monkeypatch: pytest.Monke
         return Autotuning(best, 50.0, 40.0, True, measure, type(model)(**model.get_params()).set_params(**best), trials)
 
     monkeypatch.setattr("longtail.tuning.blend.autotune", searched)
-    found = autotune_blend(data.X, data.Y, minutes=30, measure="macro-F1@5", n_jobs=1, random_state=7)
-    assert asked == [(name, 10.0, "macro-F1@5") for name in ("DiSMEC", "FastXML", "GBDTSparse")]
+    found = autotune_blend(data.X, data.Y, minutes=32, measure="macro-F1@5", n_jobs=1, random_state=7)
+    assert asked == [(name, 8.0, "macro-F1@5") for name in ("DiSMEC", "FastXML", "GBDTSparse")]
+    order = np.random.default_rng([7, 0]).permutation(200)
+    compared, training = order[20:40], order[40:]  # the first twenty choose
+    part = clone(found.model).fit(data.X[training], data.Y[training])
+    assert found.blend_score == macro_f1_at_k(part.predict_top_k(data.X[compared]), data.Y[compared], 5)
+    assert found.is_better == (found.blend_score > 50.0)
     assert list(found.left_out) == ["GBDTSparse"]
     assert found.fit_seconds == pytest.approx(1.8 * (16 + 16))
     again = make_estimator("blend", found.params | {"n_jobs": 1, "random_state": 7})
@@ -222,14 +229,19 @@ def test_the_command_prints_how_to_train_the_blend_and_what_it_costs(
     data = lt.datasets.make_synthetic(n_rows=50, n_features=30, n_labels=6, labels_per_row=2)
     lt.datasets.write_xmc(tmp_path / "data.txt", data.X, data.Y)
     parts = best_quality([lt.DiSMEC(cost=3.0), lt.FastXML()])
-    found = BlendTuning(parts, [], {"GBDTSparse": "no time"}, 61.25, "P@1", 72.0)
+    found = BlendTuning(parts, [], {"GBDTSparse": "no time"}, 61.25, "P@1", 72.0, blend_score=62.5)
     monkeypatch.setattr("longtail.tuning.autotune_blend", lambda *_, **given: found)
     answer = CliRunner().invoke(tune, [str(tmp_path / "data.txt"), "--minutes", "3", "--blend", "--measure", "P@1"])
     assert answer.exit_code == 0, answer.output
     assert 'first__cost = 3.0\nsecond = "FastXML"' in answer.stdout
     assert "about 72 s" in answer.stderr
+    assert "62.50 by the blend: it is better" in answer.stderr
     assert "GBDTSparse is not in the blend: no time" in answer.stderr
     assert "-e Blend -p first=DiSMEC -p first__cost=3.0 -p second=FastXML" in answer.stderr
+    for score, verdict in ((61.0, "61.00 by the blend: it is not better"), (None, "no time to try the blend")):
+        found = replace(found, blend_score=score)
+        answer = CliRunner().invoke(tune, [str(tmp_path / "data.txt"), "--minutes", "3", "--blend"])
+        assert verdict in answer.stderr
     for wrong, message in (
         (["--blend"], "--blend needs --minutes"),
         (["--blend", "--minutes", "1", "-e", "x"], "-e does"),
@@ -255,3 +267,32 @@ def test_the_seed_of_a_blend_reaches_its_estimators() -> None:
     blend.fit(X, X)
     assert (blend.first_.random_state, blend.second_.random_state) == (3, 8)
     assert blend.second.random_state == 5
+
+
+def test_the_cost_of_a_blend_is_that_of_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"DiSMEC": Estimate(10.0, 20.0, 500, 300, 0.1), "FastXML": Estimate(5.0, 5.0, 900, 100, 0.2)}
+    for name, found in known.items():
+        monkeypatch.setattr(getattr(lt, name), "estimate", lambda self, X, Y, found=found: found)
+    told = lt.Blend(held_out=0.5, n_jobs=1).estimate(None, None)
+    assert told == Estimate(22.5, 37.5, 300 + 100 + 800, 400, pytest.approx(0.3))
+
+
+def test_estimators_tell_the_cost_of_a_fit_from_fits_on_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("longtail._estimate.time.process_time", lambda: clock[0])
+    sizes = []
+
+    def fit(n_rows: int) -> int:
+        sizes.append(n_rows)
+        clock[0] += 1.1e-5 * n_rows**1.2
+        return 8 * n_rows
+
+    told = probe_by_rows(fit, 10_000, 77, n_jobs=2)
+    assert sizes == [20, 250, 500, 1000, 2000, 4000, 8000]
+    assert told.cpu_seconds == pytest.approx(1.1e-5 * 10_000**1.2)
+    assert told.seconds == pytest.approx(told.cpu_seconds / 2)
+    assert (told.model_bytes, told.memory_bytes) == (80_000, 160_077)
+    X, Y = some_rows(120, 0)
+    found = lt.FastXML(n_trees=2, n_jobs=1).estimate(X, Y, calibrate=True)
+    assert found.cpu_seconds > 0
+    assert found.model_bytes > 0

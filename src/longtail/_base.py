@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from longtail import _core, _rules
 from longtail._contributions import Contributions
 from longtail._declared import Collected
+from longtail._estimate import Estimate, probe_by_rows
 from longtail._fitted import Facts, Fitted, State
 from longtail._input_rows import checked_rows, rows_to_learn
 from longtail._matrices import Labels, Matrix, checked_labels, checked_weights
@@ -127,6 +128,33 @@ class XMCClassifier(Predictor):
         calibration.fit(top, Y, fitted.facts.label_counts, fitted.facts.n_rows)
         self._fitted = Fitted(replace(fitted.facts, calibration=calibration), fitted.state)
         return self
+
+    def estimate(self, X: Any, Y: Any, *, calibrate: bool = False) -> Estimate:
+        """Estimate what ``fit(X, Y, calibrate=calibrate)`` will take: seconds, peak memory and model size.
+
+        Fits on a few rows, and on twice as many until that takes half a second, to find out.
+
+        Parameters
+        ----------
+        X, Y
+            As for `fit`.
+        calibrate : bool, default False
+            Whether to count the second fit of a calibration as well.
+        """
+        owner = type(self).__name__
+        _rules.check_params(owner, self.get_params(deep=False), self._rules)
+        rows, _ = self._training_rows(X)
+        labels = checked_labels(owner, Y, rows.shape[0]).Y
+        order = np.random.default_rng(0).permutation(np.flatnonzero(np.diff(labels.indptr)))
+
+        def fit(n_rows: int) -> int:
+            part = np.sort(order[:n_rows])
+            fitted = type(self)(**(self.get_params(deep=False) | {"n_jobs": 1})).fit(rows[part], labels[part])
+            return sum(array.nbytes for array in fitted._fitted_arrays().values())
+
+        n_bytes = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
+        found = probe_by_rows(fit, max(1, len(order)), n_bytes, resolve_n_jobs(self.n_jobs))
+        return found.with_calibration(_HELD_OUT) if calibrate else found
 
     # ---- for Auto and the search of parameters -----------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
+from longtail._estimate import Estimate, one_after_the_other
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix
 from longtail._progress import Progress
@@ -218,6 +219,14 @@ class Blend(XMCClassifier):
         self._fitted = Fitted(replace(facts, calibration=calibration), Members(coefficients, **members))
         return self
 
+    def estimate(self, X: Any, Y: Any, *, calibrate: bool = True) -> Estimate:
+        """Estimate what ``fit(X, Y)`` will take: all estimators on all rows and on those that are not held out.
+
+        A Blend is calibrated whatever `calibrate` says.
+        """
+        parts = (model.estimate(X, Y).with_calibration(self.held_out) for model in self._fresh().values())
+        return one_after_the_other(parts)
+
     def _fit(  # type: ignore[override]
         self, X: Matrix, Y: sp.csr_array, run: Run, *, fits: _Fits, row_weights: NDArray[np.float32] | None = None
     ) -> Members:
@@ -236,7 +245,8 @@ class Blend(XMCClassifier):
         fresh = self._fresh()
         fits.begin(run, 2 * len(fresh))
         weights = None if row_weights is None else row_weights[inside]
-        for name, part in fresh.items():
+        for name in list(fresh):
+            part = fresh.pop(name)  # one at a time is kept
             fits.fit(part, X[inside], Y[inside], f"{name}-part", weights)
             tops.append(part.predict_top_k(X[outside], depth, utility="score"))
         held_out = HeldOut(tops, Y[outside], counts, len(inside))

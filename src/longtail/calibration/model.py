@@ -300,7 +300,8 @@ def _halves(
     surfaces = [placed.fit(chosen, whole) for chosen in (~is_odd, is_odd)]
     halves = []
     for half in (0, 1):
-        part = TopK(*(np.ascontiguousarray(values[half::2, :_N_JUDGED]) for values in top))
+        rows = slice(half, None, 2), slice(0, _N_JUDGED)
+        part = TopK(np.ascontiguousarray(top.label_ids[rows]), np.ascontiguousarray(top.scores[rows]))
         own, other = (
             TopK(part.label_ids, proba_on(surfaces[at], label_counts, *part, n_threads=1)) for at in (half, 1 - half)
         )

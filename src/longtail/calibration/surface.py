@@ -49,7 +49,8 @@ class _Pairs(NamedTuple):
 
     def where(self, chosen: NDArray[np.bool_]) -> _Pairs:
         """Return some of the pairs."""
-        return _Pairs(*(part[chosen] for part in self))
+        cells, score_share, count_share, hits, weights = self
+        return _Pairs(cells[chosen], score_share[chosen], count_share[chosen], hits[chosen], weights[chosen])
 
     def loss(self, nodes: Floats, n_scores: int) -> tuple[float, Floats, Floats]:
         """Return the log loss, and its gradient and second derivatives by the nodes."""

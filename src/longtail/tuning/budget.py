@@ -29,6 +29,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
 _FACTOR = 3
 _N_LEVELS = 3
 _MIN_ROWS = 200
+_VALIDATION_SHARE = 0.2
 _TOO_LATE = "the time was over"
 
 
@@ -65,7 +66,7 @@ def autotune(
     minutes: float = 10.0,
     ranges: Mapping[str, Range] | None = None,
     measure: str = "P@5",
-    validation_share: float = 0.2,
+    validation_share: float = _VALIDATION_SHARE,
     random_state: int = 0,
     progress: Progress = None,
 ) -> Autotuning:
@@ -123,6 +124,17 @@ def autotune(
     if isinstance(bar, ProgressBar):
         bar.close()
     return search.result()
+
+
+def try_as_given(model: Any, X: Any, y: Any, *, seconds: float, measure: str, random_state: int) -> Trial:
+    """Train a model on the rows that `autotune` trains on, and measure it where `autotune` measures its winners.
+
+    The trial is stopped after so many seconds; it has no score then.
+    """
+    X, y = model.checked_pairs(X, y)
+    search = _Search(model, {}, X, y, measure, _VALIDATION_SHARE, random_state, time.monotonic() + seconds)
+    search.step()
+    return search.trials[0]
 
 
 class _Search:
