@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from sklearn.base import clone
 
 import longtail as lt
 from longtail._estimate import Estimate
-from longtail.auto import available_memory_bytes
+from longtail._os import available_memory_bytes
 from longtail.cli.app import app
 
 
@@ -198,3 +199,15 @@ def test_free_memory_heeds_the_limit_of_a_container(tmp_path: Path) -> None:
     (tmp_path / "sys/fs/cgroup/memory.max").write_text("1000\n")
     assert available_memory_bytes(tmp_path) == 600
     assert 0 < available_memory_bytes(tmp_path / "nowhere") < float("inf")
+
+
+@pytest.mark.parametrize("make", [lt.Auto, lt.DiSMEC, lt.FastXML, lt.Popularity])
+@pytest.mark.parametrize("too_many", ["features", "labels"])
+def test_ids_that_fit_into_no_memory_are_refused(make: Any, too_many: str) -> None:
+    huge = 2**31 - 1
+    X = sp.csr_array(([1.0, 1.0], [0, (huge if too_many == "features" else 4) - 1], [0, 1, 2]))
+    Y = sp.csr_array(([1.0, 1.0], [0, (huge if too_many == "labels" else 4) - 1], [0, 1, 2]))
+    if available_memory_bytes() > 16 * huge:
+        pytest.skip("this machine has more than 34 GB of free memory")
+    with pytest.raises(MemoryError, match=r"need at least \d+\.\d GB of memory, and .* are free; number features and"):
+        make().fit(X, Y) if make is not lt.Auto else lt.Auto().choose(X, Y)

@@ -9,7 +9,7 @@ from longtail._names import HOMES, MODULES
 from longtail._version import __version__
 
 if TYPE_CHECKING:
-    from longtail import datasets, decisions, metrics, model_selection, propensity
+    from longtail import baselines, datasets, decisions, metrics, model_selection, propensity
     from longtail._model_card import model_card
     from longtail._topk import TopK
     from longtail.auto import Auto
@@ -80,6 +80,7 @@ __all__ = [
     "Vocabulary",
     "__version__",
     "autotune",
+    "baselines",
     "datasets",
     "decisions",
     "describe",

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from longtail import _core, _rules
+from longtail import _core, _os, _rules
 from longtail._contributions import Contributions
 from longtail._declared import Collected
 from longtail._estimate import Estimate, probe_by_rows
@@ -189,6 +189,7 @@ class XMCClassifier(Predictor):
         _rules.check_params(owner, self.get_params(deep=False), self._rules)
         X, feature_names = self._training_rows(X)
         labels = checked_labels(owner, y, X.shape[0])
+        _os.require_memory(owner, X.shape[1], labels.Y.shape[1])
         if sample_weight is not None:
             weights = checked_weights(owner, sample_weight, X.shape[0])
             if not weights.all():

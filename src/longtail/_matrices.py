@@ -18,7 +18,7 @@ from longtail._csr import check_indptr, csr_from_parts, csr_parts
 Matrix: TypeAlias = Any
 # 1e14² · 1e10 rows is still a float32.
 _MAX_MAGNITUDE = 1e14
-_MAX_WEIGHT = 1e6
+_MAX_WEIGHT = 1e9  # its square times 1e10 rows is still a float32
 # Row ids label by label: indptr (n_labels + 1,) and row ids.
 Columns = tuple[NDArray[np.int64], NDArray[np.int32]]
 YKind = Literal["classes", "dense", "sparse"]
@@ -85,16 +85,11 @@ def checked_weights(owner: str, sample_weight: Any, n_rows: int) -> NDArray[np.f
         raise TypeError(f"{owner}: sample_weight must hold numbers, got dtype {weights.dtype}") from None
     if not np.isfinite(found).all() or (found < 0).any() or not (found > 0).any():
         raise ValueError(f"{owner}: sample_weight must be finite numbers >= 0, and not all zero")
-    return found
-
-
-def bounded_weights(owner: str, row_weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Refuse weights whose sums of squares would overflow float32."""
-    if (largest := float(row_weights.max())) > _MAX_WEIGHT:
+    if (largest := float(found.max())) > _MAX_WEIGHT:
         raise ValueError(
             f"{owner}: sample_weight must be at most {_MAX_WEIGHT:g}, got {largest:g}; divide all weights by a number"
         )
-    return row_weights
+    return found
 
 
 def with_unit_rows(X: Matrix) -> Matrix:

@@ -38,7 +38,7 @@ _OTHERS = {
     "longtail.tuning": ("autotune", "tune"),
     "longtail.vocabulary": ("Concept", "Vocabulary", "read_vocabulary"),
 }
-MODULES = ("datasets", "decisions", "metrics", "model_selection", "propensity")
+MODULES = ("baselines", "datasets", "decisions", "metrics", "model_selection", "propensity")
 
 # The module of each name.
 HOMES = {name: module for table in (_ESTIMATORS, _OTHERS) for module, names in table.items() for name in names}

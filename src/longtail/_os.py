@@ -181,3 +181,32 @@ def physical_memory_bytes() -> float:
 def host_name() -> str:
     """Return the name of this machine."""
     return os.uname().nodename
+
+
+def available_memory_bytes(root: Path = Path("/")) -> float:
+    """Return how much memory this process can still get: what the system has, and the limit of its container."""
+    limits = [float("inf")]
+    try:
+        for line in (root / "proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                limits.append(float(line.split()[1]) * 1024)
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        cgroup = root / "sys/fs/cgroup"
+        limits.append(float((cgroup / "memory.max").read_text()) - float((cgroup / "memory.current").read_text()))
+    except (OSError, ValueError):  # no container, or "max"
+        pass
+    if limits == [float("inf")]:
+        limits.append(physical_memory_bytes() / 2)
+    return max(0.0, min(limits))
+
+
+def require_memory(owner: str, n_features: int, n_labels: int) -> None:
+    """Raise MemoryError if not even a number or two for each feature and label would fit into memory."""
+    least, free = 16.0 * n_features + 24.0 * n_labels, available_memory_bytes()
+    if least > free:
+        raise MemoryError(
+            f"{owner}: {n_features:,} features and {n_labels:,} labels need at least {least / 1e9:.1f} GB of memory, "
+            f"and {free / 1e9:.1f} GB are free; number features and labels without gaps"
+        )

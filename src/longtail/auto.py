@@ -6,7 +6,6 @@ import importlib
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -103,6 +102,7 @@ class Auto(Parameters):
         if X.ndim != 2:
             raise ValueError(f"Auto: X must be a matrix, got {X.ndim} dimensions")
         Y = checked_labels("Auto", y, X.shape[0]).Y
+        _os.require_memory("Auto", X.shape[1], Y.shape[1])
         choice = self._by_shape(X, Y) or self._by_estimate(X, Y)
         _logger.info("%s", choice.reason)
         return choice
@@ -164,26 +164,7 @@ class Auto(Parameters):
     def _free_bytes(self) -> float:
         if self.max_memory_bytes is not None:
             return float(self.max_memory_bytes)
-        return _MEMORY_SHARE * available_memory_bytes()
-
-
-def available_memory_bytes(root: Path = Path("/")) -> float:
-    """Return how much memory this process can still get: what the system has, and the limit of its container."""
-    limits = [float("inf")]
-    try:
-        for line in (root / "proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                limits.append(float(line.split()[1]) * 1024)
-    except (OSError, ValueError, IndexError):
-        pass
-    try:
-        cgroup = root / "sys/fs/cgroup"
-        limits.append(float((cgroup / "memory.max").read_text()) - float((cgroup / "memory.current").read_text()))
-    except (OSError, ValueError):  # no container, or "max"
-        pass
-    if limits == [float("inf")]:
-        limits.append(_os.physical_memory_bytes() / 2)
-    return max(0.0, min(limits))
+        return _MEMORY_SHARE * _os.available_memory_bytes()
 
 
 def _taken(estimate: Estimate) -> str:

@@ -84,8 +84,8 @@ def utility_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--utility",
         metavar="NAME",
-        help="What the ranking is to be good for: precision, psp (rare labels count more), power:ALPHA (from 0, "
-        "precision, to 1, psp), macro-f1, coverage, macro-f1-by-row, balanced or score. Default if "
+        help="What the ranking is to be good for: precision, psp (rare labels count more), power:ALPHA (0 is "
+        "precision, 1 is psp, at most 10), macro-f1, coverage, macro-f1-by-row, balanced or score. Default if "
         "calibrated: precision for texts, balanced for vectors; else score.",
     )
     @click.option(

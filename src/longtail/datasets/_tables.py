@@ -131,4 +131,6 @@ def _in_words(error: str, delimiter: str, max_cell_bytes: int) -> str:
         return f"a quoted cell must be followed by {mark} or the end of the line; {way}"
     if "unexpected end" in error:
         return f"a quotation mark opens a cell that is never closed; {way}"
+    if "new-line character" in error:
+        return "a line ends with a carriage return alone; write line ends as \\n or \\r\\n"
     return error

@@ -88,7 +88,9 @@ def text_data(
         parts.append(f"{n_empty:,} of them empty")
     parts.append(f"{counted(n_labels, 'label')}{_after(how.labels)}" if n_labels else "no labels")
     without = None
-    if not n_labels:
+    if not texts:
+        without = f"{owner} holds no text"
+    elif not n_labels:
         without = f"{owner}: no text has a label" + (f"; {how.way_to_labels}" if how.way_to_labels else "")
     return TextData(
         texts, distinct, ids=ids, understood=", ".join(parts), without_labels=without, text_columns=how.text_columns

@@ -17,7 +17,7 @@ from longtail import _core, _rules
 from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted, State
-from longtail._matrices import Matrix, bounded_weights, native_rows, with_fewer_columns
+from longtail._matrices import Matrix, native_rows, with_fewer_columns
 from longtail._ranges import Between, OneOf
 from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
@@ -209,7 +209,7 @@ class FastXML(WeightedClassifier):
     def _plan(self, X: Matrix, Y: sp.csr_array, row_weights: NDArray[np.float32] | None = None) -> Plan:
         arrays = feature_arrays(X) | {"label_indptr": Y.indptr, "label_ids": Y.indices}
         if row_weights is not None:
-            arrays["row_weights"] = bounded_weights(type(self).__name__, row_weights)
+            arrays["row_weights"] = row_weights
         if (label_weights := self._label_weights(Y)) is not None:
             arrays["label_weights"] = label_weights
         left_cost = self.separator_cost if self.left_separator_cost is None else self.left_separator_cost

@@ -15,7 +15,7 @@ from longtail._base import XMCClassifier
 from longtail._cancel import current_control
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted
-from longtail._matrices import Matrix, bounded_weights, canonical_csr, checked_labels, native_rows
+from longtail._matrices import Matrix, canonical_csr, checked_labels, native_rows
 from longtail._progress import Progress
 from longtail._ranges import Between
 from longtail._rules import Choice, Int, Nothing, Real, check_value
@@ -169,8 +169,6 @@ class GBDTSparse(XMCClassifier):
     ) -> Boosted:
         if self.projection != "none" and isinstance(X, np.ndarray) and _share_set(X) <= _DENSE_SHARE:
             X = canonical_csr(X)  # what is learnt must not depend on the container of the rows
-        if row_weights is not None:
-            row_weights = bounded_weights("GBDTSparse", row_weights)
         train, held = self._hold_out(LabelledRows(X, Y, row_weights), validation)
         arrays = _named("", train) if held is None else _named("", train) | _named("held_", held)
         params = {name: value for name, value in self.get_params(deep=False).items() if name != "n_jobs"}

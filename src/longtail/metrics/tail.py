@@ -69,7 +69,7 @@ class TailEvaluation:
     def __str__(self) -> str:
         lines = [f"{'training rows':<14}{'labels':>8}" + "".join(f"{f'{title}@{self.k}':>17}" for title in _TITLES)]
         for name, group in [(group.title, group) for group in self.groups] + [("all", self.everything)]:
-            cells = "".join(f"{_cell(group.measures[measure]):>17}" for measure in MEASURES)
+            cells = "".join(f"{_cell(group.measures[measure]) if group.n_labels else '–':>17}" for measure in MEASURES)
             lines.append(f"{name:<14}{group.n_labels:>8}{cells}")
         lines.append(", ".join(f"{name} {_cell(found)}" for name, found in self.rankings.items()))
         note = f"means over labels in %, {counted(self.n_rows, 'row')}; ± half of the {100 * self.level:g} % interval"

@@ -79,7 +79,7 @@ def stratified_split(
     >>> len(train), Y[test].sum(axis=0).tolist()
     (24, [2.0, 2.0, 2.0])
     """
-    if not 0 < test_share < 1:
+    if isinstance(test_share, bool) or not isinstance(test_share, int | float) or not 0 < test_share < 1:
         raise ValueError(f"stratified_split: test_share must be in (0, 1), got {test_share!r}")
     parts = _assign(Y, np.array([1 - test_share, test_share]), order, random_state, "stratified_split")
     return np.flatnonzero(parts == 0), np.flatnonzero(parts == 1)

@@ -91,7 +91,12 @@ def _spelled(name: str) -> str:
 def _part(made: XMCClassifier, parameter: str, value: Any) -> Any:
     """Make the estimator that a name stands for, where the parameter takes an estimator."""
     takes_estimators = any(isinstance(rule, Instance) for rule in made._rules.get(parameter, ()))
-    return make_estimator(value) if takes_estimators and isinstance(value, str) else value
+    if not takes_estimators or not isinstance(value, str):
+        return value
+    try:
+        return make_estimator(value)
+    except ValueError as error:
+        raise ValueError(f"{type(made).__name__}: {parameter}: {error}") from None
 
 
 def check_names(name: str, params: Mapping[str, Any]) -> XMCClassifier:

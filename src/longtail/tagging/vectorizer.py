@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _core
+from longtail._words import counted
 from longtail.datasets.in_memory import text_list
 from longtail.tagging.embeddings import embed
 from longtail.tagging.preparation import Preparation, TextParameters
@@ -99,7 +100,7 @@ class TextVectorizer(TextParameters):
         feature_bytes, feature_ends, n_rows, n_words = found
         if len(feature_ends) == 0:
             raise ValueError(
-                f"TextVectorizer: no feature is left of {len(texts)} texts with min_df={self.min_df} and "
+                f"TextVectorizer: no feature is left of {counted(len(texts), 'text')} with min_df={self.min_df} and "
                 f"max_df={self.max_df}; lower min_df, raise max_df or give more text"
             )
         # Smoothed as if one more text had every feature; in float32 like scikit-learn, for equal bits.
