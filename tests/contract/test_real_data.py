@@ -92,7 +92,7 @@ def test_cross_validation_and_learning_curves(name: str, data: Data, floor: floa
     mean = {measure: found[f"test_{measure}"].mean() for measure in scoring}
     assert mean["ours"] == pytest.approx(mean["f1"])
     _, _, curve = learning_curve(
-        ALL[name](), data.X, data.Y, scoring=lt.scorers["ndcg@5"], cv=FOLDS, train_sizes=[0.3, 1.0]
+        ALL[name](), data.X, data.Y, scoring=lt.scorers["ndcg@5"], cv=FOLDS, train_sizes=[0.15, 1.0]
     )
     few, many = curve.mean(axis=1)
     assert many == pytest.approx(mean["ndcg"])
