@@ -1,13 +1,13 @@
 #pragma once
 
 // The same restricted problem as in gram.hpp, solved by coordinate descent on its dual (Hsieh et al., ICML 2008): the
-// betas of w = Σ β x take their best values one after another, in random order. Idle rows cost little, and the solution
-// over a smaller set is a good beginning for a larger one. The larger the cost, the more visits it takes: see suits().
+// betas of w = Σ β x take their best values one after another, in random order. The solution over a smaller set is a good
+// beginning for a larger one, and only rows that are not at rest are visited: after every few rounds of visits all rows
+// are looked at, and those that others have moved join again. The larger the cost, the more visits it takes.
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -37,43 +37,57 @@ public:
             add_row(rows, i, problem.betas[i], weights);
         }
         for (std::int64_t f = 0; f <= n_features_; ++f) square += static_cast<double>(weights[f]) * weights[f];
-        if (square <= 0.0) return;
-        const float scale = static_cast<float>(total / square);  // where the dual is largest along these betas
-        for (float& beta : problem.betas) beta *= scale;
-        for (std::int64_t f = 0; f <= n_features_; ++f) weights[f] *= scale;
+        if (square > 0.0) {
+            const float scale = static_cast<float>(total / square);  // where the dual is largest along these betas
+            for (float& beta : problem.betas) beta *= scale;
+            for (std::int64_t f = 0; f <= n_features_; ++f) weights[f] *= scale;
+        }
+        set_margins(problem, rows, weights);
     }
 
     // Minimise until the gradient norm of the restricted problem is about `tolerance`, or `share` of what it was at the
-    // beginning; weights = Σ β x before and after.
+    // beginning. weights = Σ β x before and after; margins are those of the weights, at the beginning roughly so.
     template <class Rows>
     InnerResult solve(Subproblem& problem, const Rows& rows, float* weights, double tolerance, double share) {
-        order_.resize(problem.row_ids.size());
-        for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<std::int32_t>(i);
         InnerResult result;
         result.newton_steps = 1;
-        float idle_above = std::numeric_limits<float>::infinity();
+        result.gradient_norm = find_busy(problem, rows, 0.0F);
+        tolerance = std::max(tolerance, share * result.gradient_norm);
+        const auto resting =
+            static_cast<float>(kRestingShare * tolerance / std::sqrt(static_cast<double>(problem.size())));
         std::uint64_t state = 0;
-        for (int epoch = 0; epoch < kMaxEpochs; ++epoch) {
-            for (std::size_t i = order_.size(); i > 1; --i) {
-                state = state * 6364136223846793005U + 1442695040888963407U;
-                std::swap(order_[i - 1], order_[(state >> 33) % i]);
+        std::int64_t n_visits = kMaxEpochs * problem.size();  // that are left
+        for (;;) {
+            const double goal = kBusyShare * std::max(tolerance, kLookShare * result.gradient_norm);
+            while (!order_.empty() && n_visits > 0) {
+                ++result.cg_steps;
+                n_visits -= std::ssize(order_);
+                for (std::size_t i = order_.size(); i > 1; --i) {
+                    state = state * 6364136223846793005U + 1442695040888963407U;
+                    std::swap(order_[i - 1], order_[(state >> 33) % i]);
+                }
+                if (visit_busy(problem, rows, weights, resting) <= goal) break;
             }
-            result.gradient_norm = visit_all(problem, rows, weights, idle_above);
-            ++result.cg_steps;
-            if (epoch == 0) tolerance = std::max(tolerance, share * result.gradient_norm);
-            if (result.gradient_norm <= tolerance) break;
+            set_margins(problem, rows, weights);
+            result.gradient_norm = find_busy(problem, rows, resting);
+            if (result.gradient_norm <= tolerance || n_visits <= 0 || order_.empty()) return result;
         }
-        for (std::int64_t i = 0; i < problem.size(); ++i) problem.margins[i] = margin(rows, i, weights);
-        return result;
     }
 
 private:
-    static constexpr int kMaxEpochs = 300;
+    static constexpr std::int64_t kMaxEpochs = 300;  // so many visits per row, on average
     static constexpr std::size_t kAhead = 2;
+    static constexpr double kRestingShare = 0.5;  // of the tolerance: what all rows at rest together may have
+    static constexpr double kLookShare = 0.2;     // all rows are looked at again when what they had has become this,
+    static constexpr double kBusyShare = 0.7;     // less what rows at rest may have got meanwhile
 
     template <class Rows>
     float margin(const Rows& rows, std::int64_t i, const float* weights) const {
         return rows.dot(i, weights) + bias_ * weights[n_features_];
+    }
+    template <class Rows>
+    void set_margins(Subproblem& problem, const Rows& rows, const float* weights) const {
+        for (std::int64_t i = 0; i < problem.size(); ++i) problem.margins[i] = margin(rows, i, weights);
     }
     template <class Rows>
     void add_row(const Rows& rows, std::int64_t i, float scale, float* weights) const {
@@ -81,39 +95,55 @@ private:
         weights[n_features_] += scale * bias_;
     }
 
-    // One visit to each row of order_; rows that are idle by more than the largest error of the visits before leave it.
-    // Returns the norm of the gradient, as far as single rows tell: each as it was before its visit.
+    // By how much the β of a row misses 2c·gap, its value at the solution: the row's part of the gradient.
+    static float missing(const Subproblem& problem, std::int64_t i, float gap) {
+        return 2.0F * problem.costs[i] * std::max(0.0F, gap) - problem.signs[i] * problem.betas[i];
+    }
+
+    // The rows whose part of the gradient is above `resting`. Returns the norm of the gradient, as far as single rows
+    // tell.
     template <class Rows>
-    double visit_all(Subproblem& problem, const Rows& rows, float* weights, float& idle_above) {
+    double find_busy(const Subproblem& problem, const Rows& rows, float resting) {
+        order_.clear();
         double square = 0.0;
-        float largest = 0.0F;
+        for (std::int64_t i = 0; i < problem.size(); ++i) {
+            const float part = missing(problem, i, 1.0F - problem.signs[i] * problem.margins[i]);
+            const float own = part * part * rows.square(i);
+            square += static_cast<double>(own);
+            if (own > resting * resting) order_.push_back(static_cast<std::int32_t>(i));
+        }
+        return std::sqrt(square);
+    }
+
+    // One visit to each row of order_; rows at rest leave it. Returns the norm of the gradient, as far as single rows
+    // tell: each as it was before its visit.
+    template <class Rows>
+    double visit_busy(Subproblem& problem, const Rows& rows, float* weights, float resting) {
+        double square = 0.0;
         std::size_t n_kept = 0;
         for (std::size_t at = 0; at < order_.size(); ++at) {
             if (at + kAhead < order_.size()) rows.prefetch(order_[at + kAhead]);
             const std::int32_t i = order_[at];
             const float sign = problem.signs[i];
             const float gap = 1.0F - sign * margin(rows, i, weights);
-            const float alpha = sign * problem.betas[i];
-            if (alpha == 0.0F && gap < -idle_above) continue;
+            const float part = missing(problem, i, gap);
+            const float own = part * part * rows.square(i);
+            square += static_cast<double>(own);
+            if (own <= resting * resting) continue;
             order_[n_kept++] = i;
-            if (alpha == 0.0F && gap <= 0.0F) continue;
             const float twice = 2.0F * problem.costs[i];
-            const float left = twice * std::max(0.0F, gap) - alpha;
-            square += static_cast<double>(left) * left * rows.square(i);
-            largest = std::max(largest, std::abs(left) / twice);
+            const float alpha = sign * problem.betas[i];
             const float next = std::max(0.0F, alpha + (twice * gap - alpha) / (1.0F + twice * rows.square(i)));
-            if (next == alpha) continue;
             problem.betas[i] = sign * next;
             add_row(rows, i, sign * (next - alpha), weights);
         }
         order_.resize(n_kept);
-        idle_above = largest;
         return std::sqrt(square);
     }
 
     std::int64_t n_features_;
     float bias_;
-    std::vector<std::int32_t> order_;
+    std::vector<std::int32_t> order_;  // rows that are not at rest
 };
 
 }  // namespace longtail::linear

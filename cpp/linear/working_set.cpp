@@ -14,7 +14,7 @@ constexpr float kFirstSlack = 0.5F;           // near: margin above -1 - kFirstS
 constexpr std::int64_t kFirstGramRows = 192;  // and, where violators abound, at most about so many rows
 constexpr std::int64_t kMinGrowth = 32;
 constexpr double kGrowth = 0.2;              // a set grows by at most this share of itself in one round
-constexpr double kRowsGrowth = 1.0;          // the same when solved by rows, where idle rows cost little,
+constexpr double kRowsGrowth = 0.6;          // the same when solved by rows, where idle rows cost little,
 constexpr double kMostGrowth = 2.0;          // and when the set is surely far too small, as low costs make it:
 constexpr double kNeededShare = 0.9;         // more than this share of it is active
 constexpr std::int64_t kGramRows = 900;      // larger sets of sparse rows are solved by rows,
@@ -30,6 +30,9 @@ constexpr int kMaxStalls = 5;
 constexpr std::int64_t kRefusedShare = 8;      // more than a row in so many active: Newton steps in lanes are cheaper,
 constexpr std::int64_t kRefusedShareWide = 2;  // as long as their vectors, a cache line a feature each, stay in the
 constexpr std::int64_t kWideFeatures = 2400;   // second-level cache; else only where most rows are active
+constexpr float kReach = 0.1F;                 // rows are near their margin within this,
+constexpr float kLeastReach = 0.02F;           // or down to this, if they are too many
+constexpr std::size_t kKeptBytes = 1U << 21;   // copies of a label's rows are kept between rounds up to this size
 constexpr std::size_t kStartCandidates = 8192;
 constexpr std::size_t kMinCandidates = 512;     // besides the working set's own: many more than join it in a round
 constexpr std::int64_t kExactCandidates = 512;  // as many violators are looked at exactly for the statistics
@@ -61,6 +64,22 @@ double sum_of_squares(const Real* values, std::int64_t n) {
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
+// ‖a - b‖²
+double square_distance(const float* a, const float* b, std::int64_t n) {
+    Lanes sums{};
+    std::int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+        Lanes left;
+        Lanes right;
+        load(left, a + i);
+        load(right, b + i);
+        sums += (left - right) * (left - right);
+    }
+    double total = sum(sums);
+    for (; i < n; ++i) total += static_cast<double>(a[i] - b[i]) * static_cast<double>(a[i] - b[i]);
+    return total;
+}
+
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 }  // namespace
@@ -87,6 +106,7 @@ WorkingSetTrainer<Rows>::WorkingSetTrainer(const Rows& rows, const OvaLabels& la
         double square = 0.0;
         rows.for_each(row, [&](std::int32_t, float value) { square += static_cast<double>(value) * value; });
         row_norms_.push_back(static_cast<float>(std::sqrt(square)));
+        max_row_norm_ = std::max(max_row_norm_, row_norms_.back());
         max_row_size_ = std::max(max_row_size_, rows.size(row));
     }
     for (Lanes& floors : floors_) floors = Lanes{} + kNever;
@@ -143,7 +163,10 @@ bool WorkingSetTrainer<Rows>::begin(Lane& lane, int at, std::int64_t label) {
     lane.by_rows = false;
     lane.inner_share = kInnerShare;
     lane.record = {};
+    lane.reach = kReach;
     lane.problem.clear();
+    lane.copies.narrow.clear();
+    lane.copies.wide.clear();
     lane.sorted_rows.clear();
     float& bias_weight = lane.weights.back();
     if (lane.start.positives_scale != 0.0) {
@@ -226,43 +249,88 @@ void WorkingSetTrainer<Rows>::report(int at, std::int32_t row, float margin) {
     lane.truncated = true;
 }
 
-// One round of one label after a pass.
+// The rounds of one label after a pass, until it needs another one.
 template <class Rows>
 auto WorkingSetTrainer<Rows>::advance(Lane& lane, int at) -> Outcome {
     if (lane.truncated) std::sort(lane.candidates.begin(), lane.candidates.end(), comes_before);
+    lane.near = lane.candidates;
+    lane.far_floor = floors_[at / kLanes][at % kLanes];
     if (lane.at_start) {
-        const auto n_violating = std::count_if(lane.candidates.begin(), lane.candidates.end(),
-                                               [](const Candidate& c) { return c.margin > -1.0F; });
-        const auto n_positives = labels_.positives.row_size(lane.label);
-        const std::int64_t share = rows_.n_features() > kWideFeatures ? kRefusedShareWide : kRefusedShare;
-        if (lane.truncated || share * (n_violating - n_positives) > rows_.n_rows()) return Outcome::refused;
-        choose_first_rows(lane);
-        if (config_.keep_history) record_iteration(lane, 0.0F);
-        solve(lane, true);
-        lane.at_start = false;
-        shared_scales_[at / kLanes][at % kLanes] = 0.0F;
+        if (!begin_rounds(lane, at)) return Outcome::refused;
     } else {
+        lane.scanned_weights = lane.weights;
+        lane.reach = lane.truncated ? std::clamp(-1.0F - lane.far_floor, kLeastReach, kReach) : kReach;
+        lane.truncated = lane.far_floor > -1.0F;
+        std::erase_if(lane.candidates, [](const Candidate& candidate) { return !violates(candidate); });
         drop_members(lane);
-        if (config_.keep_history) record_iteration(lane, 1.0F);
-        if (may_be_converged(lane) && is_converged(lane)) return Outcome::finished;
-        if (!grow(lane)) {
-            // The restricted problem was not solved well enough. A Gram matrix loses digits where costs or the bias
-            // are large; going on by rows finds them again.
-            if (lane.by_rows) lane.inner_share *= kSmallerShare;
-            lane.by_rows = true;
-        }
-        const bool stalls = lane.inner_share < kInnerShare * std::pow(kSmallerShare, kMaxStalls);
-        if (stalls || lane.record.iterations >= config_.max_iterations) {
-            is_converged(lane);  // for the record
-            lane.record.converged = false;
-            return Outcome::finished;
-        }
-        solve(lane, false);
+        do {
+            if (config_.keep_history) record_iteration(lane, 1.0F);
+            const Outcome outcome = go_on(lane);
+            if (outcome != Outcome::goes_on) return outcome;
+        } while (find_violators(lane));
     }
-    if (!lane.by_rows) set_weights(lane);
     write_lane(lane, at);
-    floors_[at / kLanes][at % kLanes] = -1.0F;
+    floors_[at / kLanes][at % kLanes] = -1.0F - lane.reach;
     return Outcome::goes_on;
+}
+
+// The first set and its solution; false when Newton steps over all rows suit the label better.
+template <class Rows>
+bool WorkingSetTrainer<Rows>::begin_rounds(Lane& lane, int at) {
+    const auto n_violating = std::count_if(lane.candidates.begin(), lane.candidates.end(), violates);
+    const auto n_positives = labels_.positives.row_size(lane.label);
+    const std::int64_t share = rows_.n_features() > kWideFeatures ? kRefusedShareWide : kRefusedShare;
+    if (lane.truncated || share * (n_violating - n_positives) > rows_.n_rows()) return false;
+    choose_first_rows(lane);
+    if (config_.keep_history) record_iteration(lane, 0.0F);
+    solve(lane, true);
+    lane.at_start = false;
+    shared_scales_[at / kLanes][at % kLanes] = 0.0F;
+    return true;
+}
+
+// One round: check whether the label is finished, else add violators and solve again.
+template <class Rows>
+auto WorkingSetTrainer<Rows>::go_on(Lane& lane) -> Outcome {
+    const bool is_solved = lane.inner.gradient_norm <= lane.start.tolerance;
+    if (is_solved && may_be_converged(lane) && is_converged(lane)) return Outcome::finished;
+    if (!grow(lane) && is_solved) {
+        // The restricted problem was not solved well enough. A Gram matrix loses digits where costs or the bias are
+        // large; going on by rows finds them again.
+        if (lane.by_rows) lane.inner_share *= kSmallerShare;
+        lane.by_rows = true;
+    }
+    const bool stalls = lane.inner_share < kInnerShare * std::pow(kSmallerShare, kMaxStalls);
+    if (stalls || lane.record.iterations >= config_.max_iterations) {
+        is_converged(lane);  // for the record
+        lane.record.converged = false;
+        return Outcome::finished;
+    }
+    solve(lane, false);
+    return Outcome::goes_on;
+}
+
+// The violators outside the working set; false when only a pass can find all of them.
+template <class Rows>
+bool WorkingSetTrainer<Rows>::find_violators(Lane& lane) {
+    // A margin changes by the change of the bias, and at most by ‖x‖ times the length of the other weights' change.
+    const std::int64_t n_features = rows_.n_features();
+    const float shift = config_.bias * (lane.weights[n_features] - lane.scanned_weights[n_features]);
+    const auto distance = static_cast<float>(
+        1.0001 * std::sqrt(square_distance(lane.weights.data(), lane.scanned_weights.data(), n_features)));
+    if (lane.far_floor + shift + distance * max_row_norm_ > -1.0F) return false;
+    lane.candidates = lane.near;
+    drop_members(lane);
+    checked_ids_.clear();
+    for (const Candidate& row : lane.candidates)
+        if (row.margin + shift + distance * row_norms_[row.row_id] > -1.0F) checked_ids_.push_back(row.row_id);
+    lane.candidates.clear();
+    walk_rows(rows_, checked_ids_.data(), std::ssize(checked_ids_), [&](std::int64_t i) {
+        const Candidate candidate{checked_ids_[i], margin(lane, checked_ids_[i])};
+        if (violates(candidate)) lane.candidates.push_back(candidate);
+    });
+    lane.truncated = false;
+    return true;
 }
 
 // All positives, and the negatives that the start places nearest to them.
@@ -278,8 +346,7 @@ void WorkingSetTrainer<Rows>::choose_first_rows(Lane& lane) {
     auto& negatives = lane.candidates;
     const auto n_positives = static_cast<std::int64_t>(positives.size());
     const auto n_near = static_cast<std::int64_t>(negatives.size());
-    const std::int64_t n_violating =
-        std::count_if(negatives.begin(), negatives.end(), [](const Candidate& c) { return c.margin > -1.0F; });
+    const std::int64_t n_violating = std::count_if(negatives.begin(), negatives.end(), violates);
     const std::int64_t n_wanted = std::max(kFirstRows, 2 * n_positives);
     const std::int64_t n_most = std::max(n_wanted, std::min(4 * n_wanted, kFirstGramRows - n_positives));
     const std::int64_t n_taken = std::min(std::clamp(n_violating, n_wanted, n_most), n_near);
@@ -323,9 +390,13 @@ bool WorkingSetTrainer<Rows>::grow(Lane& lane) {
 // Take negatives out of the set that are idle by a good measure; the next pass reports them again, should they matter.
 template <class Rows>
 void WorkingSetTrainer<Rows>::drop_idle(Lane& lane) const {
-    lane.problem.erase_if([&](const Subproblem& problem, std::int64_t i) {
-        return problem.betas[i] == 0.0F && problem.signs[i] < 0.0F && problem.margins[i] < -1.0F - kIdleSlack;
-    });
+    Subproblem& problem = lane.problem;
+    std::vector<char> is_idle(problem.row_ids.size());
+    for (std::int64_t i = 0; i < problem.size(); ++i)
+        is_idle[i] = problem.betas[i] == 0.0F && problem.signs[i] < 0.0F && problem.margins[i] < -1.0F - kIdleSlack;
+    problem.erase(is_idle);
+    if (lane.copies.narrow.size() > 0) lane.copies.narrow.erase(is_idle);
+    if (lane.copies.wide.size() > 0) lane.copies.wide.erase(is_idle);
     lane.sorted_rows = lane.problem.row_ids;
     std::sort(lane.sorted_rows.begin(), lane.sorted_rows.end());
 }
@@ -343,8 +414,8 @@ void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
     if (lane.by_rows && is_dual) {
         if constexpr (Rows::kSparse)
             rows_.n_features() <= std::numeric_limits<std::uint16_t>::max()
-                ? solve_dual(lane, narrow_copies_, tolerance, from_margins)
-                : solve_dual(lane, copies_, tolerance, from_margins);
+                ? solve_dual(lane, &Copies::narrow, tolerance, from_margins)
+                : solve_dual(lane, &Copies::wide, tolerance, from_margins);
     } else if (lane.by_rows) {
         lane.inner = row_solver_.solve(lane.problem, lane.weights.data(), tolerance, kRoundShare);
     } else {
@@ -352,14 +423,22 @@ void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
             lane.problem.gram.extend(rows_, lane.problem.row_ids, config_.bias, scatter_.data());
         lane.inner = gram_solver_.solve(lane.problem, tolerance, kRoundShare, from_margins);
     }
+    if (!lane.by_rows) set_weights(lane);
     ++lane.record.iterations;
     lane.record.cg_steps += lane.inner.cg_steps;
 }
 
 template <class Rows>
-template <class Copies>
-void WorkingSetTrainer<Rows>::solve_dual(Lane& lane, Copies& copies, double tolerance, bool from_margins) {
-    copies.copy(rows_, lane.problem.row_ids, row_norms_, config_.bias);
+template <class Feature>
+void WorkingSetTrainer<Rows>::solve_dual(Lane& lane, RowCopies<Feature> Copies::* width, double tolerance,
+                                         bool from_margins) {
+    const bool is_kept = lane.problem.row_ids.size() * RowCopies<Feature>::row_bytes(rows_) <= kKeptBytes;
+    RowCopies<Feature>& copies = (is_kept ? lane.copies : copies_).*width;
+    if (!is_kept) {
+        lane.copies.free();
+        copies.clear();
+    }
+    copies.extend(rows_, lane.problem.row_ids, row_norms_, config_.bias);
     if (from_margins) {
         std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
         row_dual_.begin(lane.problem, copies, lane.weights.data());

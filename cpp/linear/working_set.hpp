@@ -4,7 +4,9 @@
 //
 // At the solution of a rare label only a few hundred of all rows are active. So a label is solved on a small working
 // set of rows (gram.hpp, row_dual.hpp, row_newton.hpp), then one pass over X finds the rows outside it that violate
-// their margin; the worst of them join the set, until the gradient over all rows obeys the stopping rule.
+// their margin; the worst of them join the set, until the gradient over all rows obeys the stopping rule. A pass also
+// reports rows that are near their margin. As long as the weights have moved less than it takes to bring any other row
+// there, rounds go on with these rows and without a pass.
 //
 // The pass serves 64 labels at once, with weights rounded to bfloat16: two cache lines a feature. Rounding moves the
 // margin of row x by at most ‖w - rounded w‖·‖x‖, which the pass adds; so it reports every row that may violate, and
@@ -55,7 +57,15 @@ private:
     static bool is_worse(const Candidate& a, const Candidate& b) {
         return a.margin > b.margin || (a.margin == b.margin && a.row_id < b.row_id);
     }
+    static bool violates(const Candidate& candidate) { return candidate.margin > -1.0F; }
     static bool comes_before(const Candidate& a, const Candidate& b) { return a.row_id < b.row_id; }
+
+    // Copies of rows in which a feature takes two bytes, or four where there are too many features.
+    struct Copies {
+        RowCopies<std::uint16_t> narrow;
+        RowCopies<std::int32_t> wide;
+        void free() { *this = {}; }
+    };
 
     enum class Outcome { goes_on, finished, refused };
     struct Lane {
@@ -72,7 +82,12 @@ private:
         std::vector<std::int32_t> support;      // features whose rounded weight is not zero
         std::vector<Candidate> candidates;
         std::size_t max_candidates = 0;
-        bool truncated = false;  // there were more candidates
+        bool truncated = false;                // there were more candidates
+        std::vector<Candidate> near;           // what the last pass reported,
+        AlignedVector<float> scanned_weights;  // at these weights;
+        float far_floor = 0.0F;                // no other row had a larger margin
+        float reach = 0.0F;                    // how far below its margin a row is near
+        Copies copies;                         // of the rows, while they are few
         LabelRecord record;
     };
 
@@ -82,12 +97,15 @@ private:
     void scan_rows(int first_pair);
     void report(int at, std::int32_t row, float margin);
     Outcome advance(Lane& lane, int at);
+    Outcome go_on(Lane& lane);
+    bool begin_rounds(Lane& lane, int at);
+    bool find_violators(Lane& lane);
     void choose_first_rows(Lane& lane);
     bool grow(Lane& lane);
     void drop_idle(Lane& lane) const;
     void solve(Lane& lane, bool from_margins);
-    template <class Copies>
-    void solve_dual(Lane& lane, Copies& copies, double tolerance, bool from_margins);
+    template <class Feature>
+    void solve_dual(Lane& lane, RowCopies<Feature> Copies::* width, double tolerance, bool from_margins);
     bool in_dual(const Lane& lane) const;
     void set_weights(Lane& lane);
     void drop_members(Lane& lane) const;
@@ -109,8 +127,7 @@ private:
     GramSolver gram_solver_;
     RowSolver<Rows> row_solver_;
     RowDual row_dual_;
-    RowCopies<std::uint16_t> narrow_copies_;  // of one label's rows, while it is solved in the dual
-    RowCopies<std::int32_t> copies_;          // where there are more features
+    Copies copies_;  // of a label with many rows, while it is solved in the dual
 
     std::vector<Lane> lanes_;
     AlignedVector<RoundedPairs> rounded_;  // n_features × kPairs
@@ -119,7 +136,9 @@ private:
     Lanes roundings_[kBlocks] = {};
     Lanes floors_[kBlocks] = {};  // margins above are reported
     std::vector<float> row_norms_;
+    float max_row_norm_ = 0.0F;
     std::int64_t max_row_size_ = 0;
+    std::vector<std::int32_t> checked_ids_;
     AlignedVector<Lanes> scatter_;  // zero between calls
     AlignedVector<double> gradient_;
 };
