@@ -72,7 +72,10 @@ private:
         std::vector<std::int32_t> support;      // features whose rounded weight is not zero
         std::vector<Candidate> candidates;
         std::size_t max_candidates = 0;
-        bool truncated = false;  // there were more candidates
+        bool truncated = false;                                 // there were more candidates,
+        float floor = -std::numeric_limits<float>::infinity();  // up to this margin,
+        double unlisted_loss = 0.0;                             // whose losses and number the statistics want
+        std::int32_t n_unlisted = 0;
         LabelRecord record;
     };
 
@@ -93,6 +96,7 @@ private:
     void drop_members(Lane& lane) const;
     bool may_be_converged(const Lane& lane) const;
     bool is_converged(Lane& lane);
+    void leave_unlisted(Lane& lane, const Candidate& candidate) const;
     void record_iteration(Lane& lane, float step_size);
     void write_lane(Lane& lane, int at);
     void clear_lane(Lane& lane, int at);
