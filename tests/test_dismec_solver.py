@@ -185,6 +185,34 @@ def test_statistics_tell_how_each_label_was_trained(solver):
             assert (np.diff(told["objectives"][history]) <= 1e-5 * told["first_objective"][label]).all()
 
 
+def test_statistics_are_right_where_more_rows_violate_than_a_round_keeps():
+    X, Y = random_problem(14, n_rows=8000, n_features=300, n_labels=6)
+    X, Y = X, sp.csr_array(Y[:, [3, 5]])
+    params = {"cost": 0.1, "prune_below": 0.0, "keep_statistics": True, "n_jobs": 1}
+    told = lt.DiSMEC(**params).fit(X, Y).statistics_
+    for label in range(Y.shape[1]):
+        twin = Problem(X, Y[:, [label]].toarray().ravel() > 0, cost=0.1)
+        first = told["history_indptr"][label]
+        n_rounds = told["iterations"][label]
+        assert told["active_rows"][first : first + n_rounds + 1].max() > 2500  # some rounds leave rows unlisted
+        for n_done in range(1, n_rounds):
+            stopped = lt.DiSMEC(**params, max_iterations=n_done).fit(X, Y)
+            w = weights_of(stopped, label)
+            assert told["objectives"][first + n_done] == pytest.approx(twin.objective(w), rel=2e-3)
+            n_active = (twin.y * (twin.X @ w) < 1).sum()
+            assert told["active_rows"][first + n_done] == pytest.approx(n_active, rel=5e-3)
+
+
+@pytest.mark.parametrize("cost", [0.1, 1.0])
+@pytest.mark.parametrize("dense", [False, True])
+def test_statistics_do_not_change_the_model(cost, dense):
+    X, Y = random_problem(15, n_rows=6000, n_features=100, n_labels=8, dense=dense)
+    plain = lt.DiSMEC(cost=cost, n_jobs=1).fit(X, Y)
+    told = lt.DiSMEC(cost=cost, keep_statistics=True, n_jobs=1).fit(X, Y)
+    np.testing.assert_array_equal(told.index_weights_, plain.index_weights_)
+    np.testing.assert_array_equal(told.biases_, plain.biases_)
+
+
 @pytest.mark.parametrize("start", ["zero", "bias"])
 def test_statistics_tell_the_distance_from_the_start(start):
     X, Y = random_problem(9, n_labels=20)

@@ -60,10 +60,11 @@ def test_labels_that_changed_without_a_correction_are_counted(
 
     def careless(*given: object) -> updating.WeightIndex:
         index = correct(*given)
-        at, changed = int(np.flatnonzero(index.label_ids == 0)[0]), {}
+        is_coded = index.codes > 1 if weight_type == "int8" else index.weights != 0  # exact weights have the code 0
+        at, changed = int(np.flatnonzero((index.label_ids == 0) & is_coded)[0]), {}
         for name in ("biases",) if part == "bias" else ("codes" if weight_type == "int8" else "weights",):
             changed[name] = getattr(index, name).copy()
-            changed[name][0 if part == "bias" else at] += 1
+            changed[name][0 if part == "bias" else at] -= 1
         return replace(index, **changed)
 
     monkeypatch.setattr(updating, "correct", careless)

@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <cstdint>
 #include <optional>
@@ -121,18 +122,28 @@ nb::dict as_dict(linear::OvaResult&& result) {
     return out;
 }
 
+// The exact weights of a coded index: indptr by feature, label ids, weights divided by the labels' scales.
+using ExactWeights = std::tuple<Array1<std::int64_t>, Array1<std::int32_t>, Array1<float>>;
+
 linear::OvaIndex as_index(std::int64_t n_labels, const Array1<std::int64_t>& indptr,
                           const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& weights,
                           const std::optional<Array1<std::int8_t>>& codes, const std::optional<Array1<float>>& scales,
-                          const Array1<float>& biases, const Array1<std::int64_t>& counts) {
-    return {n_labels,
-            as_span(indptr),
-            as_span(label_ids),
-            optional_span(weights),
-            optional_span(codes),
-            optional_span(scales),
-            as_span(biases),
-            as_span(counts)};
+                          const std::optional<ExactWeights>& exact, const Array1<float>& biases,
+                          const Array1<std::int64_t>& counts) {
+    linear::OvaIndex index{n_labels,
+                           as_span(indptr),
+                           as_span(label_ids),
+                           optional_span(weights),
+                           optional_span(codes),
+                           optional_span(scales),
+                           as_span(biases),
+                           as_span(counts)};
+    if (exact) {
+        index.exact_indptr = as_span(std::get<0>(*exact));
+        index.exact_label_ids = as_span(std::get<1>(*exact));
+        index.exact_weights = as_span(std::get<2>(*exact));
+    }
+    return index;
 }
 
 void bind_training(nb::module_& m) {
@@ -296,11 +307,11 @@ void bind_prediction(nb::module_& m) {
         [](const Rows& rows, std::int64_t n_labels, const Array1<std::int64_t>& indptr,
            const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& weights,
            const std::optional<Array1<std::int8_t>>& codes, const std::optional<Array1<float>>& scales,
-           const Array1<float>& biases, const Array1<std::int64_t>& counts,
+           const std::optional<ExactWeights>& exact, const Array1<float>& biases, const Array1<std::int64_t>& counts,
            const std::optional<std::pair<Array1<std::int32_t>, Array1<std::uint16_t>>>& masks, std::int64_t top_k,
            int n_threads, Control& control) {
             TopLabels top;
-            auto index = as_index(n_labels, indptr, label_ids, weights, codes, scales, biases, counts);
+            auto index = as_index(n_labels, indptr, label_ids, weights, codes, scales, exact, biases, counts);
             if (masks) index.masks = {as_span(masks->first), as_span(masks->second)};
             {
                 const nb::gil_scoped_release no_gil;
@@ -311,19 +322,19 @@ void bind_prediction(nb::module_& m) {
             return to_python(std::move(top), top_k);
         },
         nb::arg("rows"), nb::arg("n_labels"), nb::arg("indptr"), nb::arg("label_ids"), nb::arg("weights").none(),
-        nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("biases"), nb::arg("counts"),
-        nb::arg("masks").none(), nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
+        nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("exact").none(), nb::arg("biases"),
+        nb::arg("counts"), nb::arg("masks").none(), nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
         "The exact top_k labels of every row: label ids (-1 padded) and scores.");
     m.def(
         "predict_ova_by_value",
         [](const Rows& rows, std::int64_t n_labels, const Array1<std::int64_t>& indptr,
            const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& weights,
            const std::optional<Array1<std::int8_t>>& codes, const std::optional<Array1<float>>& scales,
-           const Array1<float>& biases, const Array1<std::int64_t>& counts,
+           const std::optional<ExactWeights>& exact, const Array1<float>& biases, const Array1<std::int64_t>& counts,
            const std::optional<std::pair<Array1<std::int32_t>, Array1<std::uint16_t>>>& masks, const ValueTable& values,
            std::int64_t top_k, int n_threads, Control& control) {
             ValuedLabels top;
-            auto index = as_index(n_labels, indptr, label_ids, weights, codes, scales, biases, counts);
+            auto index = as_index(n_labels, indptr, label_ids, weights, codes, scales, exact, biases, counts);
             if (masks) index.masks = {as_span(masks->first), as_span(masks->second)};
             {
                 const nb::gil_scoped_release no_gil;
@@ -341,8 +352,9 @@ void bind_prediction(nb::module_& m) {
             return ValuedArrays(nb::make_tuple(ranked, found, scores));
         },
         nb::arg("rows"), nb::arg("n_labels"), nb::arg("indptr"), nb::arg("label_ids"), nb::arg("weights").none(),
-        nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("biases"), nb::arg("counts"),
-        nb::arg("masks").none(), nb::arg("values"), nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
+        nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("exact").none(), nb::arg("biases"),
+        nb::arg("counts"), nb::arg("masks").none(), nb::arg("values"), nb::arg("top_k"), nb::arg("n_threads"),
+        nb::arg("control"),
         "The top_k labels of every row with the greatest values: label ids (-1 padded), values and scores.");
     m.def(
         "label_masks",
@@ -361,14 +373,14 @@ void bind_prediction(nb::module_& m) {
         [](std::int64_t n_features, std::int64_t n_labels, const Array1<std::int64_t>& indptr,
            const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& weights,
            const std::optional<Array1<std::int8_t>>& codes, const std::optional<Array1<float>>& scales,
-           const Array1<float>& biases, const Array1<std::int64_t>& counts) {
-            const auto index = as_index(n_labels, indptr, label_ids, weights, codes, scales, biases, counts);
+           const std::optional<ExactWeights>& exact, const Array1<float>& biases, const Array1<std::int64_t>& counts) {
+            const auto index = as_index(n_labels, indptr, label_ids, weights, codes, scales, exact, biases, counts);
             const nb::gil_scoped_release no_gil;
             linear::check_index(index, n_features);
         },
         nb::arg("n_features"), nb::arg("n_labels"), nb::arg("indptr"), nb::arg("label_ids"), nb::arg("weights").none(),
-        nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("biases"), nb::arg("counts"),
-        "Raise ValueError unless the arrays form a feature-major index of label weights.");
+        nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("exact").none(), nb::arg("biases"),
+        nb::arg("counts"), "Raise ValueError unless the arrays form a feature-major index of label weights.");
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ constexpr float kLittleCurvature = 0.1F;
 constexpr std::int64_t kSampled = 16;         // one row in so many,
 constexpr float kCounted = 16.0F;             // counted so many times,
 constexpr std::int64_t kRowsOfSample = 4096;  // if there are at least so many rows
+constexpr std::int64_t kGradientRows = 256;   // dense rows whose part of the gradient is added up in float32
 
 using Clock = std::chrono::steady_clock;
 
@@ -34,7 +35,12 @@ NewtonTrainer<Rows, LossFunction>::NewtonTrainer(const Rows& rows, const OvaLabe
       control_(control),
       starter_(rows, labels, moments, start, config),
       width_(rows.n_features() + 1),
+      has_own_start_(start.kind == StartKind::own),
       lanes_(kLanes) {
+    if constexpr (!Rows::kSparse) {
+        gradient_sums_.assign(width_ * kLanes, 0.0);
+        if (WholeHessians::suits(rows, config)) hessians_.emplace(rows, labels, config, control);
+    }
     for (auto* per_row : {&margins_, &along_, &curvatures_}) per_row->assign(rows.n_rows(), Lanes{});
     for (auto* per_feature : {&weights_, &gradient_, &step_, &residual_, &direction_, &product_, &preconditioner_})
         per_feature->assign(width_, Lanes{});
@@ -99,7 +105,8 @@ bool NewtonTrainer<Rows, LossFunction>::begin(Lane& lane, int at, std::int64_t l
     }
     lane.label = label;
     lane.is_fresh = true;
-    starter_.set_weights(label, lane.start, column_.data());
+    if (!hessians_ || has_own_start_) starter_.set_weights(label, lane.start, column_.data());
+    if (hessians_) hessians_->begin(at);
     for (std::int64_t f = 0; f < width_; ++f) weights_[f][at] = column_[f];
     if (config_.keep_history)
         for (std::int64_t f = 0; f < width_; ++f) first_weights_[f][at] = column_[f];
@@ -156,18 +163,19 @@ void NewtonTrainer<Rows, LossFunction>::set_gradient() {
     LaneSum half_squares = inner(gradient_, gradient_);
     active_rows_.clear();
     // Only the Hessian samples: the gradient, the line search and the stopping rule use all rows.
-    const bool samples = LossFunction::kIsSmooth && rows_.n_rows() >= kRowsOfSample;
+    const bool samples = LossFunction::kIsSmooth && !hessians_ && rows_.n_rows() >= kRowsOfSample;
     const Lanes sampled_below = negative_costs_ * (samples ? kLittleCurvature : 0.0F);
     std::size_t cursor = 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         if (row % 4096 == 0) control_.throw_if_stopped();
+        if (!Rows::kSparse && row % kGradientRows == 0) flush_gradient();
         const RowSigns at_row = row_signs(row, cursor);
         const Lanes z = at_row.signs * margins_[row];
         const Lanes curvature = at_row.costs * LossFunction::curvature(z);
-        if (bits_greater(curvature, Lanes{}) == 0) continue;
         // Each lane decides for itself: no label sees which others share its lanes.
         curvatures_[row] =
             select(curvature > sampled_below, curvature, row % kSampled == 0 ? curvature * kCounted : Lanes{});
+        if (bits_greater(curvature, Lanes{}) == 0) continue;
         if (bits_greater(curvatures_[row], Lanes{}) != 0) active_rows_.push_back(static_cast<std::int32_t>(row));
         n_active.add(select(curvature > 0.0F, Lanes{} + 1.0F, Lanes{}));
         loss.add(at_row.costs * LossFunction::value(z));
@@ -177,6 +185,12 @@ void NewtonTrainer<Rows, LossFunction>::set_gradient() {
     }
     loss.flush();
     n_active.flush();
+    if (!Rows::kSparse) {
+        flush_gradient();
+        for (std::int64_t f = 0; f < width_; ++f)
+            for (int at = 0; at < kLanes; ++at)
+                gradient_[f][at] = static_cast<float>(std::exchange(gradient_sums_[f * kLanes + at], 0.0));
+    }
     const LaneSum squares = inner(gradient_, gradient_);
     for (int at = 0; at < kLanes; ++at) {
         Lane& lane = lanes_[at];
@@ -189,6 +203,17 @@ void NewtonTrainer<Rows, LossFunction>::set_gradient() {
         if (config_.keep_history)
             lane.record.history.push_back({lane.record.last_objective, static_cast<std::int32_t>(n_active.total[at]),
                                            lane.record.iterations == 0 ? 0.0F : lane.step_size});
+    }
+}
+
+// Add what the last rows gave to the gradient to its sums: float32 would lose the digits of a rare label's gradient.
+template <class Rows, class LossFunction>
+void NewtonTrainer<Rows, LossFunction>::flush_gradient() {
+    for (std::int64_t f = 0; f < width_; ++f) {
+        float parts[kLanes];
+        store(gradient_[f], parts);
+        for (int at = 0; at < kLanes; ++at) gradient_sums_[f * kLanes + at] += parts[at];
+        gradient_[f] = Lanes{};
     }
 }
 
@@ -255,11 +280,25 @@ void NewtonTrainer<Rows, LossFunction>::hessian_product() {
     }
 }
 
+template <class Rows, class LossFunction>
+void NewtonTrainer<Rows, LossFunction>::set_steps() {
+    if (!hessians_) {
+        set_cg_steps();
+        return;
+    }
+    std::uint32_t busy = 0;
+    for (int at = 0; at < kLanes; ++at) busy |= lanes_[at].label >= 0 ? 1U << at : 0U;
+    hessians_->update(curvatures_, busy);
+    std::fill(step_.begin(), step_.end(), Lanes{});
+    for (int at = 0; at < kLanes; ++at)
+        if (lanes_[at].label >= 0) hessians_->solve(at, gradient_, step_);
+}
+
 // Preconditioned conjugate gradients on H p = -∇L in every lane that still works. A lane whose residual is small enough
 // (CgRule::residual: a fixed share of the gradient; CgRule::quadratic: LIBLINEAR's min(½, √‖g‖) in the preconditioner's
 // norm, or slow progress of the quadratic model) keeps its step while the others go on.
 template <class Rows, class LossFunction>
-void NewtonTrainer<Rows, LossFunction>::set_steps() {
+void NewtonTrainer<Rows, LossFunction>::set_cg_steps() {
     set_preconditioner();
     std::fill(step_.begin(), step_.end(), Lanes{});
     for (std::int64_t f = 0; f < width_; ++f) {

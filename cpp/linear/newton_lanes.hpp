@@ -3,8 +3,11 @@
 // The paper's method in sixteen lanes: truncated Newton over all active rows, one label a lane. Used where working
 // sets do not help: the logistic loss, starts at which most rows are active, and comparisons with the paper.
 // A lane that converges takes the next label before the next Newton step.
+// Where rows are dense and features few, steps are solved with the whole Hessian instead (whole_hessian.hpp). All
+// labels then begin at zero: their first Hessian is one matrix, and fewer rows change sides from there.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -17,6 +20,7 @@
 #include "linear/rows.hpp"
 #include "linear/sink.hpp"
 #include "linear/starts.hpp"
+#include "linear/whole_hessian.hpp"
 
 namespace longtail::linear {
 
@@ -68,8 +72,10 @@ private:
     RowSigns row_signs(std::int64_t row, std::size_t& cursor) const;
     void set_fresh_margins();
     void set_gradient();
+    void flush_gradient();
     bool retire(int at);
     void set_steps();
+    void set_cg_steps();
     void set_preconditioner();
     void hessian_product();
     void search_lines();
@@ -82,6 +88,8 @@ private:
     Control& control_;
     Starter<Rows> starter_;
     std::int64_t width_;  // n_features + 1, the bias last
+    bool has_own_start_;
+    std::optional<WholeHessians> hessians_;
 
     std::vector<Lane> lanes_;
     std::vector<std::pair<std::int32_t, std::int32_t>> positives_;  // (row, lane), sorted
@@ -94,6 +102,7 @@ private:
     AlignedVector<Lanes> weights_;
     AlignedVector<Lanes> first_weights_;  // w₀, only with a history
     AlignedVector<Lanes> gradient_;
+    AlignedVector<double> gradient_sums_;  // over the rows of finished blocks, with dense rows
     AlignedVector<Lanes> step_;
     AlignedVector<Lanes> residual_;
     AlignedVector<Lanes> direction_;

@@ -114,6 +114,9 @@ private:
 
     template <class Weight>
     void add_feature(std::int32_t feature, float value, const Weight* weights, std::int32_t next_feature) {
+        if (!index_.exact_indptr.empty())
+            add_listed(index_.exact_label_ids.data(), index_.exact_weights.data(), index_.exact_indptr[feature],
+                       index_.exact_indptr[feature + 1], value);
         const std::int64_t first = index_.indptr[feature];
         const std::int64_t last = index_.indptr[feature + 1];
 #if defined(__AVX512F__)
@@ -123,7 +126,7 @@ private:
         }
 #endif
         (void)next_feature;
-        add_listed(weights, first, last, value);
+        add_listed(index_.label_ids.data(), weights, first, last, value);
     }
 
 #if defined(__AVX512F__)
@@ -156,8 +159,8 @@ private:
 #endif
 
     template <class Weight>
-    void add_listed(const Weight* weights, std::int64_t first, std::int64_t last, float value) {
-        const std::int32_t* const label_ids = index_.label_ids.data();
+    void add_listed(const std::int32_t* label_ids, const Weight* weights, std::int64_t first, std::int64_t last,
+                    float value) {
         float* const sums = sums_.data();
         std::int64_t i = first;
         // Four at a time: the labels of a feature are distinct, which the compiler cannot know.
@@ -197,6 +200,8 @@ public:
     void predict(const Rows& rows, std::int64_t first_row, std::int64_t last_row, std::int64_t top_k, Out& out,
                  Control& control) {
         cursors_.assign(index_.indptr.begin(), index_.indptr.end() - 1);
+        if (!index_.exact_indptr.empty())
+            exact_cursors_.assign(index_.exact_indptr.begin(), index_.exact_indptr.end() - 1);
         block_.resize(static_cast<std::size_t>(rows.n_features() * kBlocks));
         best_.resize(static_cast<std::size_t>(last_row - first_row), no_labels_);
         for (Best& best : best_) best.clear();
@@ -227,6 +232,19 @@ private:
                 places[index_.label_ids[i]] = static_cast<float>(weights[i]);
             cursors_[feature] = i;
         }
+        if (!index_.exact_indptr.empty()) fill_exact(first_label);
+    }
+
+    // A code of 0 gives way to the exact weight.
+    void fill_exact(std::int64_t first_label) {
+        float* places = reinterpret_cast<float*>(block_.data()) - first_label;
+        for (std::size_t feature = 0; feature < exact_cursors_.size(); ++feature, places += kWidth) {
+            std::int64_t i = exact_cursors_[feature];
+            const std::int64_t last = index_.exact_indptr[feature + 1];
+            for (; i < last && index_.exact_label_ids[i] < first_label + kWidth; ++i)
+                places[index_.exact_label_ids[i]] = index_.exact_weights[i];
+            exact_cursors_[feature] = i;
+        }
     }
 
     template <class Rows>
@@ -244,7 +262,8 @@ private:
 
     const OvaIndex& index_;
     const Scores& scores_;
-    std::vector<std::int64_t> cursors_;  // of each feature: its first weight that is not yet used
+    std::vector<std::int64_t> cursors_;        // of each feature: its first weight that is not yet used,
+    std::vector<std::int64_t> exact_cursors_;  // and its first exact one
     AlignedVector<Lanes> block_;
     Best no_labels_;
     std::vector<Best> best_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "linear/dense_newton.hpp"
 #include "linear/newton_lanes.hpp"
 #include "linear/postings.hpp"
 #include "linear/working_set.hpp"
@@ -35,11 +34,6 @@ void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& m
             label_ids = PostingsTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
     if (!is_weighted && config.working_sets && start.kind != StartKind::zero && !label_ids.empty())
         label_ids = WorkingSetTrainer<Rows>(rows, labels, moments, start, config, sink, control).train(label_ids);
-    if constexpr (!Rows::kSparse)
-        if (!label_ids.empty() && DenseNewtonTrainer::suits(rows, config)) {
-            DenseNewtonTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
-            return;
-        }
     if (!label_ids.empty())
         NewtonTrainer<Rows, SquaredHinge>(rows, labels, moments, start, config, sink, control).train(label_ids);
 }

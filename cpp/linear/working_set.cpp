@@ -4,6 +4,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "linear/sums.hpp"
+
 namespace longtail::linear {
 
 namespace {
@@ -35,7 +37,6 @@ constexpr float kLeastReach = 0.02F;           // or down to this, if they are t
 constexpr std::size_t kKeptBytes = 1U << 21;   // copies of a label's rows are kept between rounds up to this size
 constexpr std::size_t kStartCandidates = 8192;
 constexpr std::size_t kMinCandidates = 512;     // besides the working set's own: many more than join it in a round
-constexpr std::int64_t kExactCandidates = 512;  // as many violators are looked at exactly for the statistics
 constexpr double kUnitRoundoff = 6e-8;          // of float32
 constexpr std::size_t kCachedBytes = 1U << 20;  // rounded weights up to this size stay in the second-level cache
 constexpr int kFetchAhead = 24;
@@ -50,18 +51,6 @@ std::int64_t skip_zeros(const float* values, std::int64_t at, std::int64_t n) {
         if ((bits_greater(entries, Lanes{}) | bits_greater(Lanes{}, entries)) != 0) break;
     }
     return at;
-}
-
-// In float64, as eight sums: one would wait for each addition.
-template <class Real>
-double sum_of_squares(const Real* values, std::int64_t n) {
-    double sums[8] = {};
-    std::int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int part = 0; part < 8; ++part)
-            sums[part] += static_cast<double>(values[i + part]) * static_cast<double>(values[i + part]);
-    for (; i < n; ++i) sums[0] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
-    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
 // ‖a - b‖²
@@ -138,6 +127,7 @@ std::vector<std::int32_t> WorkingSetTrainer<Rows>::train(std::span<const std::in
             if (outcome == Outcome::refused) {
                 refused.push_back(static_cast<std::int32_t>(lane.label));
             } else {
+                if (!lane.record.history.empty()) lane.record.history.back().objective = lane.record.last_objective;
                 sink_.put(lane.label, lane.weights.data(), rows_.n_features(), std::move(lane.record));
                 control_.add_done(1);
             }
@@ -195,8 +185,10 @@ void WorkingSetTrainer<Rows>::scan() {
         Lane& lane = lanes_[at];
         lane.candidates.clear();
         lane.max_candidates = (lane.at_start ? kStartCandidates : kMinCandidates) + 2 * lane.problem.row_ids.size();
-        if (config_.keep_history) lane.max_candidates = static_cast<std::size_t>(rows_.n_rows());
         lane.truncated = false;
+        lane.floor = -kNever;
+        lane.unlisted_loss = 0.0;
+        lane.n_unlisted = 0;
         is_used[at / kPairWidth] = is_used[at / kPairWidth] || lane.label >= 0;
     }
     const bool is_large = rounded_.size() * sizeof(RoundedPairs) > kCachedBytes;
@@ -240,11 +232,19 @@ void WorkingSetTrainer<Rows>::scan_rows(int first_pair) {
 template <class Rows>
 void WorkingSetTrainer<Rows>::report(int at, std::int32_t row, float margin) {
     Lane& lane = lanes_[at];
+    if (margin <= lane.floor) {
+        leave_unlisted(lane, {row, margin});
+        return;
+    }
     lane.candidates.push_back({row, margin});
     if (lane.candidates.size() < 2 * lane.max_candidates) return;
     const auto last = lane.candidates.begin() + static_cast<std::ptrdiff_t>(lane.max_candidates) - 1;
     std::nth_element(lane.candidates.begin(), last, lane.candidates.end(), is_worse);
-    floors_[at / kLanes][at % kLanes] = last->margin;  // the mildest that is kept
+    lane.floor = last->margin;  // the mildest that is kept
+    if (config_.keep_history)
+        std::for_each(last + 1, lane.candidates.end(), [&](const Candidate& c) { leave_unlisted(lane, c); });
+    else
+        floors_[at / kLanes][at % kLanes] = lane.floor;
     lane.candidates.resize(lane.max_candidates);
     lane.truncated = true;
 }
@@ -254,13 +254,13 @@ template <class Rows>
 auto WorkingSetTrainer<Rows>::advance(Lane& lane, int at) -> Outcome {
     if (lane.truncated) std::sort(lane.candidates.begin(), lane.candidates.end(), comes_before);
     lane.near = lane.candidates;
-    lane.far_floor = floors_[at / kLanes][at % kLanes];
+    lane.floor = std::max(lane.floor, floors_[at / kLanes][at % kLanes]);
     if (lane.at_start) {
         if (!begin_rounds(lane, at)) return Outcome::refused;
     } else {
         lane.scanned_weights = lane.weights;
-        lane.reach = lane.truncated ? std::clamp(-1.0F - lane.far_floor, kLeastReach, kReach) : kReach;
-        lane.truncated = lane.far_floor > -1.0F;
+        lane.reach = lane.truncated ? std::clamp(-1.0F - lane.floor, kLeastReach, kReach) : kReach;
+        lane.truncated = lane.floor > -1.0F;
         std::erase_if(lane.candidates, [](const Candidate& candidate) { return !violates(candidate); });
         drop_members(lane);
         do {
@@ -318,7 +318,7 @@ bool WorkingSetTrainer<Rows>::find_violators(Lane& lane) {
     const float shift = config_.bias * (lane.weights[n_features] - lane.scanned_weights[n_features]);
     const auto distance = static_cast<float>(
         1.0001 * std::sqrt(square_distance(lane.weights.data(), lane.scanned_weights.data(), n_features)));
-    if (lane.far_floor + shift + distance * max_row_norm_ > -1.0F) return false;
+    if (lane.floor + shift + distance * max_row_norm_ > -1.0F) return false;
     lane.candidates = lane.near;
     drop_members(lane);
     checked_ids_.clear();
@@ -329,7 +329,11 @@ bool WorkingSetTrainer<Rows>::find_violators(Lane& lane) {
         const Candidate candidate{checked_ids_[i], margin(lane, checked_ids_[i])};
         if (violates(candidate)) lane.candidates.push_back(candidate);
     });
+    // All violators are known now, by exact margins.
     lane.truncated = false;
+    lane.rounding = 0.0F;
+    lane.unlisted_loss = 0.0;
+    lane.n_unlisted = 0;
     return true;
 }
 
@@ -356,6 +360,7 @@ void WorkingSetTrainer<Rows>::choose_first_rows(Lane& lane) {
         lane.problem.append(negatives[i].row_id, -1.0F, static_cast<float>(config_.cost), negatives[i].margin);
         lane.sorted_rows.push_back(negatives[i].row_id);
     }
+    negatives.erase(negatives.begin(), negatives.begin() + n_taken);
     std::sort(lane.sorted_rows.begin(), lane.sorted_rows.end());
 }
 
@@ -527,44 +532,6 @@ bool WorkingSetTrainer<Rows>::is_converged(Lane& lane) {
     lane.record.last_objective = 0.5 * penalty + loss;
     lane.record.gradient_ratio = std::sqrt(square) / lane.start.zero_gradient;
     return !lane.truncated && std::sqrt(square) <= lane.start.tolerance;
-}
-
-// The objective over all rows, for the statistics. Takes time that training does not.
-template <class Rows>
-void WorkingSetTrainer<Rows>::record_iteration(Lane& lane, float step_size) {
-    const auto begin_time = Clock::now();
-    AlignedVector<float> weights = lane.weights;
-    if (lane.at_start && lane.start.shared_scale != 0.0)
-        add_scaled(weights.data(), starter_.shared().data(), static_cast<float>(lane.start.shared_scale),
-                   rows_.n_features() + 1);
-    double objective = 0.0;
-    for (const float weight : weights) objective += 0.5 * static_cast<double>(weight) * weight;
-    if (!config_.regularize_bias) objective -= 0.5 * static_cast<double>(weights.back()) * weights.back();
-    std::int32_t n_active = 0;
-    const auto add = [&](std::int32_t row, double sign, double cost) {
-        const double gap = 1.0 - sign * (rows_.dot(row, weights.data()) + config_.bias * weights.back());
-        objective += gap > 0.0 ? cost * gap * gap : 0.0;
-        n_active += gap > 0.0 ? 1 : 0;
-    };
-    for (std::int64_t i = 0; i < lane.problem.size(); ++i)
-        add(lane.problem.row_ids[i], lane.problem.signs[i], lane.problem.costs[i]);
-    // Far from the solution thousands of rows violate: their margins are then taken from the pass, without the bound on
-    // its rounding, which makes the objective right to about 1e-4.
-    const bool is_exact = std::ssize(lane.candidates) <= kExactCandidates;
-    for (const Candidate& candidate : lane.candidates) {
-        if (candidate.margin <= -1.0F) continue;  // at most: the row is idle
-        if (std::binary_search(lane.sorted_rows.begin(), lane.sorted_rows.end(), candidate.row_id)) continue;
-        if (is_exact) {
-            add(candidate.row_id, -1.0, config_.cost);
-            continue;
-        }
-        const double gap = 1.0 + candidate.margin - lane.rounding * row_norms_[candidate.row_id];
-        objective += gap > 0.0 ? config_.cost * gap * gap : 0.0;
-        n_active += gap > 0.0 ? 1 : 0;
-    }
-    if (lane.at_start) lane.record.first_objective = objective;
-    lane.record.history.push_back({objective, n_active, step_size});
-    lane.record.seconds -= seconds_since(begin_time);
 }
 
 template <class Rows>

@@ -82,10 +82,12 @@ private:
         std::vector<std::int32_t> support;      // features whose rounded weight is not zero
         std::vector<Candidate> candidates;
         std::size_t max_candidates = 0;
-        bool truncated = false;                // there were more candidates
+        bool truncated = false;      // there were more candidates,
+        double unlisted_loss = 0.0;  // whose losses and number the statistics want
+        std::int32_t n_unlisted = 0;
         std::vector<Candidate> near;           // what the last pass reported,
         AlignedVector<float> scanned_weights;  // at these weights;
-        float far_floor = 0.0F;                // no other row had a larger margin
+        float floor = 0.0F;                    // no other row had a larger margin
         float reach = 0.0F;                    // how far below its margin a row is near
         Copies copies;                         // of the rows, while they are few
         LabelRecord record;
@@ -111,6 +113,7 @@ private:
     void drop_members(Lane& lane) const;
     bool may_be_converged(const Lane& lane) const;
     bool is_converged(Lane& lane);
+    void leave_unlisted(Lane& lane, const Candidate& candidate) const;
     void record_iteration(Lane& lane, float step_size);
     void write_lane(Lane& lane, int at);
     void clear_lane(Lane& lane, int at);

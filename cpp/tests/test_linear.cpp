@@ -381,3 +381,61 @@ TEST_CASE("an index from a file is refused unless it is one") {
     label_ids[1] = 2;
     CHECK_THROWS_AS(check_index(index, 2), std::invalid_argument);
 }
+
+TEST_CASE("exact weights stand in for codes of zero, for one row and for many alike") {
+    Random random(31, 0);
+    constexpr std::int64_t kLabels = 90;
+    constexpr std::int64_t kCols = 20;
+    std::vector<std::int64_t> indptr{0};
+    std::vector<std::int64_t> exact_indptr{0};
+    std::vector<std::int32_t> label_ids;
+    std::vector<std::int32_t> exact_label_ids;
+    std::vector<std::int8_t> codes;
+    std::vector<float> exact_weights;
+    std::vector<double> naive(kCols * kLabels, 0.0);
+    std::vector<float> scales;
+    for (std::int64_t label = 0; label < kLabels; ++label) scales.push_back(0.01F + 0.001F * static_cast<float>(label));
+    for (std::int64_t f = 0; f < kCols; ++f) {
+        for (std::int32_t label = 0; label < kLabels; ++label) {
+            if (random.uniform() < 0.5) continue;
+            const bool is_exact = random.uniform() < 0.1;
+            label_ids.push_back(label);
+            codes.push_back(is_exact ? 0 : static_cast<std::int8_t>(1 + 126.0 * random.uniform()));
+            naive[f * kLabels + label] = static_cast<double>(scales[label]) * codes.back();
+            if (!is_exact) continue;
+            exact_label_ids.push_back(label);
+            exact_weights.push_back(static_cast<float>(300.0 * random.uniform()));
+            naive[f * kLabels + label] = static_cast<double>(scales[label]) * exact_weights.back();
+        }
+        indptr.push_back(static_cast<std::int64_t>(label_ids.size()));
+        exact_indptr.push_back(static_cast<std::int64_t>(exact_label_ids.size()));
+    }
+    const std::vector<float> biases(kLabels, 0.25F);
+    const std::vector<std::int64_t> counts(kLabels, 1);
+    OvaIndex index{kLabels, indptr, label_ids, {}, codes, scales, biases, counts};
+    index.exact_indptr = exact_indptr;
+    index.exact_label_ids = exact_label_ids;
+    index.exact_weights = exact_weights;
+    const Csr csr = random_rows(400, kCols, 0.5, 32);
+    Control control;
+    const TopLabels many = predict_ova(index, csr.view(), kLabels, 1, control);
+    for (const std::int64_t row : {0, 7, 399}) {
+        Csr one;
+        one.n_cols = kCols;
+        for (std::int64_t i = csr.indptr[row]; i < csr.indptr[row + 1]; ++i) {
+            one.indices.push_back(csr.indices[i]);
+            one.values.push_back(csr.values[i]);
+        }
+        one.indptr.push_back(static_cast<std::int64_t>(one.indices.size()));
+        const TopLabels few = predict_ova(index, one.view(), kLabels, 1, control);
+        const std::vector<double> x = densify(csr, row, 0.0);
+        for (std::int64_t rank = 0; rank < kLabels; ++rank) {
+            const std::int32_t label = many.label_ids[row * kLabels + rank];
+            double score = 0.25;
+            for (std::int64_t f = 0; f < kCols; ++f) score += x[f] * naive[f * kLabels + label];
+            CHECK(many.scores[row * kLabels + rank] == doctest::Approx(score).epsilon(1e-5));
+            CHECK(few.label_ids[rank] == label);
+            CHECK(few.scores[rank] == many.scores[row * kLabels + rank]);
+        }
+    }
+}

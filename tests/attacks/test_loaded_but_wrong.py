@@ -58,12 +58,19 @@ def test_codes_beside_whole_weights_are_refused(name: str, unused: str, tmp_path
         loaded(fitted(name), tmp_path / "m", **{unused: codes})
 
 
-@pytest.mark.parametrize(("name", "unused"), [("DiSMEC", "index_weights_"), ("LabelTree", "weights_")])
-def test_whole_weights_beside_codes_are_refused(name: str, unused: str, tmp_path: Path) -> None:
-    model = ESTIMATORS[name]().set_params(weight_type="int8").fit(make_rows(), make_labels())
-    weights = np.ones(3, np.float32)
-    with pytest.raises(ValueError, match=f"{name}: {unused} must be empty where weights are int8, got 3 entries"):
-        loaded(model, tmp_path / "m", **{unused: weights})
+def test_whole_weights_beside_codes_are_refused(tmp_path: Path) -> None:
+    model = ESTIMATORS["LabelTree"]().set_params(weight_type="int8").fit(make_rows(), make_labels())
+    with pytest.raises(ValueError, match="LabelTree: weights_ must be empty where weights are int8, got 3 entries"):
+        loaded(model, tmp_path / "m", weights_=np.ones(3, np.float32))
+
+
+def test_exact_weights_that_are_not_those_of_the_codes_are_refused(tmp_path: Path) -> None:
+    model = ESTIMATORS["DiSMEC"]().set_params(weight_type="int8").fit(make_rows(), make_labels())
+    n_exact = len(model.index_weights_)
+    weights = np.ones(n_exact + 1, np.float32)
+    rule = f"DiSMEC: index_weights_ must have an entry for each of the {n_exact} codes that are 0, or none .* got"
+    with pytest.raises(ValueError, match=f"{rule} {n_exact + 1} entries"):
+        loaded(model, tmp_path / "m", index_weights_=weights)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail._csr import csr_from_parts
+from longtail.dismec.rounding import Steps
 from longtail.dismec.state import WeightIndex
 from longtail.execution import Shard, empty_array
 
@@ -23,27 +25,21 @@ def merge_shards(
     n_labels: int,
     *,
     int8: bool,
+    mean: NDArray[np.float32] | None = None,
     directory: str | os.PathLike[str] | None = None,
 ) -> WeightIndex:
     """Build the index shard by shard; with a directory, its large arrays are mapped from nameless files on that disk.
 
-    `shard_labels[i]` names the label of each row of shard i. One shard is in memory at a time.
+    `shard_labels[i]` names the label of each row of shard i. One shard is in memory at a time. With the `mean` row,
+    biases make up for what rounding to int8 adds to the scores of an average row.
     """
-    counts = np.zeros(n_features, dtype=np.int64)
-    biases = np.zeros(n_labels, dtype=np.float32)
-    scales = np.zeros(n_labels if int8 else 0, dtype=np.float32)
-    for shard, label_ids in zip(shards, shard_labels, strict=True):
-        counts += np.bincount(shard["feature_ids"], minlength=n_features)
-        biases[label_ids] = shard["biases"]
-        if int8:
-            scales[label_ids] = label_scales(shard["indptr"], shard["weights"])
-    indptr = np.zeros(n_features + 1, dtype=np.int64)
-    np.cumsum(counts, out=indptr[1:])
-    n_weights = int(indptr[-1])
+    size = _measured(shards, shard_labels, n_features, n_labels, int8=int8, mean=mean)
+    indptr, steps = _ends(size.counts), size.steps
+    n_weights, n_exact = int(indptr[-1]), int(size.exact_counts.sum())
     index_labels = empty_array(n_weights, np.int32, directory)
-    index_weights = empty_array(0 if int8 else n_weights, np.float32, directory)
+    index_weights = empty_array(n_exact if int8 else n_weights, np.float32, directory)
     index_codes = empty_array(n_weights if int8 else 0, np.int8, directory)
-    cursor = indptr[:-1].copy()
+    cursor, exact_cursor = indptr[:-1].copy(), _ends(size.exact_counts)[:-1]
     # Labels of a feature are in order only if ids increase from shard to shard; the order of a label tree needs a sort.
     in_order = all(np.all(np.diff(ids) > 0) for ids in shard_labels) and all(
         a[-1] < b[0] for a, b in itertools.pairwise(shard_labels) if len(a) and len(b)
@@ -52,23 +48,66 @@ def merge_shards(
         by_feature = sp.csr_array(
             (shard["weights"], shard["feature_ids"], shard["indptr"]), shape=(len(label_ids), n_features)
         ).tocsc()
-        sizes = np.diff(by_feature.indptr).astype(np.int64)
-        places = np.repeat(cursor - by_feature.indptr[:-1], sizes) + np.arange(len(by_feature.data))
-        ids = label_ids[by_feature.indices].astype(np.int32)
+        features = np.repeat(np.arange(n_features), np.diff(by_feature.indptr))
+        ids, weights = label_ids[by_feature.indices].astype(np.int32), by_feature.data
+        if int8:
+            rounded = steps.round(weights, ids)
+            kept, exact = rounded.is_kept, rounded.is_exact
+            index_weights[_next_places(exact_cursor, features[exact])] = weights[exact]
+            features, ids = features[kept], ids[kept]
+        places = _next_places(cursor, features)
         index_labels[places] = ids
         if int8:
-            safe = np.where(scales[ids] > 0, scales[ids], 1)
-            index_codes[places] = np.rint(by_feature.data / safe).astype(np.int8)
+            index_codes[places] = rounded.codes[kept]
         else:
-            index_weights[places] = by_feature.data
-        cursor += sizes
-    index = WeightIndex(indptr, index_labels, index_weights, index_codes, scales, biases)
+            index_weights[places] = weights
+    index = WeightIndex(indptr, index_labels, index_weights, index_codes, steps.scales, size.biases)
     return index if in_order else _sorted_by_label(index)
+
+
+@dataclass(frozen=True, eq=False)
+class _Size:
+    """What is known of an index before its arrays are made."""
+
+    counts: NDArray[np.int64]  # weights of each feature,
+    exact_counts: NDArray[np.int64]  # and how many of them int8 keeps exactly
+    biases: NDArray[np.float32]
+    steps: Steps
+
+
+def _measured(
+    shards: Sequence[Shard],
+    shard_labels: Sequence[NDArray[np.int64]],
+    n_features: int,
+    n_labels: int,
+    *,
+    int8: bool,
+    mean: NDArray[np.float32] | None,
+) -> _Size:
+    counts = np.zeros(n_features, dtype=np.int64)
+    exact_counts = np.zeros(n_features, dtype=np.int64)
+    biases = np.zeros(n_labels, dtype=np.float32)
+    steps = Steps.zeros(n_labels if int8 else 0)
+    for shard, label_ids in zip(shards, shard_labels, strict=True):
+        biases[label_ids] = shard["biases"]
+        features = shard["feature_ids"]
+        if int8:
+            found = Steps.of(shard["indptr"], shard["weights"])
+            steps.scales[label_ids], steps.limits[label_ids] = found.scales, found.limits
+            places = np.repeat(np.arange(len(label_ids)), np.diff(shard["indptr"]))
+            rounded = found.round(shard["weights"], places)
+            if mean is not None:
+                lost = mean[features] * (shard["weights"] - rounded.values)
+                biases[label_ids] += np.bincount(places, lost, minlength=len(label_ids)).astype(np.float32)
+            exact_counts += np.bincount(features[rounded.is_exact], minlength=n_features)
+            features = features[rounded.is_kept]
+        counts += np.bincount(features, minlength=n_features)
+    return _Size(counts, exact_counts, biases, steps)
 
 
 def label_major(index: WeightIndex, n_labels: int) -> sp.csr_array:
     """Return the float32 weights as (n_labels, n_features) CSR."""
-    values = index.weights if len(index.weights) else index.codes * index.scales[index.label_ids]
+    values = index.weights_at(np.arange(len(index.label_ids))) if index.is_int8 else index.weights
     by_feature = csr_from_parts(
         np.asarray(values, dtype=np.float32), index.label_ids, index.indptr, (len(index.indptr) - 1, n_labels)
     )
@@ -80,10 +119,10 @@ def label_major(index: WeightIndex, n_labels: int) -> sp.csr_array:
 def drop_labels(index: WeightIndex, is_dropped: NDArray[np.bool_]) -> WeightIndex:
     """Remove every weight of the marked labels; ids stay as they are."""
     kept = ~is_dropped[index.label_ids]
-    return WeightIndex(
+    return WeightIndex.packed(
         _indptr_of_kept(index.indptr, kept),
         index.label_ids[kept],
-        index.weights[kept] if len(index.weights) else index.weights,
+        index.unpacked()[kept],
         index.codes[kept] if len(index.codes) else index.codes,
         np.where(is_dropped, np.float32(0), index.scales) if len(index.scales) else index.scales,
         np.where(is_dropped, np.float32(0), index.biases),
@@ -105,31 +144,37 @@ def append_labels(index: WeightIndex, new: WeightIndex) -> WeightIndex:
         out[places], out[new_places] = old, added
         return out
 
-    return WeightIndex(
+    return WeightIndex.packed(
         indptr,
         joined(index.label_ids, (new.label_ids + n_old).astype(np.int32)),
-        joined(index.weights, new.weights),
+        joined(index.unpacked(), new.unpacked()),
         joined(index.codes, new.codes),
         np.concatenate([index.scales, new.scales]),
         np.concatenate([index.biases, new.biases]),
     )
 
 
-def label_scales(indptr: NDArray[np.int64], weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Give the step of each label's int8 codes: its largest |weight| / 127."""
-    largest = np.zeros(len(indptr) - 1, dtype=np.float32)
-    filled = np.flatnonzero(np.diff(indptr))
-    if len(filled):
-        largest[filled] = np.maximum.reduceat(np.abs(weights), indptr[filled])
-    return largest / np.float32(127)
-
-
 def _sorted_by_label(index: WeightIndex) -> WeightIndex:
     features = np.repeat(np.arange(len(index.indptr) - 1), np.diff(index.indptr))
     order = np.lexsort((index.label_ids, features))
-    weights = index.weights[order] if len(index.weights) else index.weights
     codes = index.codes[order] if len(index.codes) else index.codes
-    return WeightIndex(index.indptr, index.label_ids[order], weights, codes, index.scales, index.biases)
+    weights = index.unpacked()[order]
+    return WeightIndex.packed(index.indptr, index.label_ids[order], weights, codes, index.scales, index.biases)
+
+
+def _ends(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the indptr of lists of these lengths."""
+    indptr = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=indptr[1:])
+    return indptr
+
+
+def _next_places(cursor: NDArray[np.int64], features: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a place for each of the sorted features, from the cursor of its list on, and move the cursors."""
+    sizes = np.bincount(features, minlength=len(cursor))
+    places = np.repeat(cursor - _ends(sizes)[:-1], sizes) + np.arange(len(features))
+    cursor += sizes
+    return np.asarray(places)
 
 
 def _indptr_of_kept(indptr: NDArray[np.int64], kept: NDArray[np.bool_]) -> NDArray[np.int64]:

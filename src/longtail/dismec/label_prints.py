@@ -95,9 +95,9 @@ def keep_columns(index: WeightIndex, earlier: WeightIndex, kept: NDArray[np.bool
     biases[ids] = earlier.biases[ids]
     if len(scales):
         scales[ids] = earlier.scales[ids]
-    weights = joined(index.weights, earlier.weights)
+    weights = joined(index.unpacked(), earlier.unpacked())
     codes = joined(index.codes, earlier.codes)
-    return WeightIndex(indptr, label_ids[order].astype(np.int32), weights, codes, scales, biases)
+    return WeightIndex.packed(indptr, label_ids[order].astype(np.int32), weights, codes, scales, biases)
 
 
 def merge_statistics(

@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from longtail.dismec.rounding import Steps
 from longtail.dismec.state import WeightIndex
 
 # Old rows that were active in training: the positives and about as many negatives (the classes' dual sums are equal).
@@ -284,24 +285,25 @@ def replace_columns(
     by_feature.sort_indices()
     new_features = np.repeat(np.arange(n_features, dtype=np.int64), np.diff(by_feature.indptr))
     new_ids = label_ids[by_feature.indices].astype(np.int32)
+    new_weights = by_feature.data.astype(np.float32)
+    scales, new_codes = index.scales, index.codes[:0]
+    if index.is_int8:
+        steps = Steps.of(columns.indptr, columns.data.astype(np.float32))
+        rounded = steps.round(new_weights, by_feature.indices)
+        is_kept = rounded.is_kept
+        new_features, new_ids, new_codes = new_features[is_kept], new_ids[is_kept], rounded.codes[is_kept]
+        new_weights = np.where(rounded.is_exact, new_weights, np.float32(0))[is_kept]
+        scales = np.concatenate([scales, np.zeros(n_labels - n_old, np.float32)])
+        scales[label_ids] = steps.scales
     places = np.searchsorted(features * n_labels + kept_ids, new_features * n_labels + new_ids)
     indptr = np.zeros(n_features + 1, dtype=np.int64)
     counts = np.bincount(features, minlength=n_features) + np.bincount(new_features, minlength=n_features)
     np.cumsum(counts, out=indptr[1:])
     all_biases = np.concatenate([index.biases, np.zeros(n_labels - n_old, np.float32)])
     all_biases[label_ids] = biases
-    weights, codes, scales = index.weights, index.codes, index.scales
-    if index.is_int8:
-        scales = np.concatenate([scales, np.zeros(n_labels - n_old, np.float32)])
-        largest = np.zeros(len(label_ids), dtype=np.float32)
-        np.maximum.at(largest, by_feature.indices, np.abs(by_feature.data))
-        scales[label_ids] = largest / np.float32(127)
-        step = scales[new_ids]
-        new_codes = np.rint(by_feature.data / np.where(step > 0, step, 1)).astype(np.int8)
-        codes = np.insert(codes[kept], places, new_codes)
-    else:
-        weights = np.insert(weights[kept], places, by_feature.data.astype(np.float32))
-    return WeightIndex(indptr, np.insert(kept_ids, places, new_ids), weights, codes, scales, all_biases)
+    weights = np.insert(index.unpacked()[kept], places, new_weights)
+    codes = np.insert(index.codes[kept], places, new_codes) if index.is_int8 else index.codes
+    return WeightIndex.packed(indptr, np.insert(kept_ids, places, new_ids), weights, codes, scales, all_biases)
 
 
 def changed_labels(
@@ -327,7 +329,9 @@ def _entries(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[Any]]:
     """Return label, feature and bits of each weight of some labels, in the order of the index."""
     kept = is_asked[index.label_ids]
-    bits = index.codes if index.is_int8 else index.weights.view(np.int32)
+    bits = index.unpacked().view(np.int32).astype(np.int64)
+    if index.is_int8:
+        bits = bits * 256 + index.codes
     return index.label_ids[kept], np.repeat(features, np.diff(index.indptr))[kept], bits[kept]
 
 

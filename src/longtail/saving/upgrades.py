@@ -14,7 +14,7 @@ from longtail._array_files.specs import shown
 
 # Tells models from other directories of arrays.
 KIND = "model"
-FORMAT = 2
+FORMAT = 3
 
 
 def _row_scaling_in_the_model(meta: dict[str, Any]) -> dict[str, Any]:
@@ -47,6 +47,7 @@ def _with_unit_rows(parameters: dict[str, Any]) -> dict[str, Any]:
 # UPGRADES[n] takes a manifest of format n and returns one of format n + 1.
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
     1: lambda meta: _without_curves(_row_scaling_in_the_model(meta)),
+    2: lambda meta: meta,  # int8 weights of DiSMEC: no exact ones are also allowed
 }
 
 
