@@ -11,6 +11,7 @@ constexpr int kMaxCgSteps = 100;
 constexpr double kCgShare = 0.1;
 constexpr double kArmijo = 0.01;
 constexpr int kMaxHalvings = 20;
+constexpr std::int64_t kMinRun = 8;
 constexpr double kRounding = 1e-13;  // of the objective: what sums over many rows may be off by
 }  // namespace
 
@@ -19,6 +20,7 @@ void NearRows::clear_rows() {
     words.clear();
     values.clear();
     offsets.clear();
+    runs_.clear();
 }
 
 double NearRows::norm_square(const std::vector<double>& v) const {
@@ -27,39 +29,39 @@ double NearRows::norm_square(const std::vector<double>& v) const {
     return has_background ? square : square + v.back() * v.back() / config.stiffness;
 }
 
+void NearRows::find_runs() {
+    runs_.clear();
+    const auto n_rows = static_cast<std::int64_t>(offsets.size());
+    const auto is_single = [&](std::int64_t row) { return begins[row + 1] == begins[row] + 1; };
+    for (std::int64_t row = n_positives; row < n_rows;) {
+        std::int64_t end = row + 1;
+        if (is_single(row))
+            while (end < n_rows && is_single(end) && words[begins[end]] == words[begins[row]]) ++end;
+        if (end - row >= kMinRun) runs_.push_back({row, end, begins[row], words[begins[row]]});
+        row = end;
+    }
+}
+
 void NearRows::evaluate(Evaluation& out) const {
     const std::size_t n_words = point.size() - 1;
     const double t = point[n_words];
-    const auto n_rows = static_cast<std::int64_t>(offsets.size());
-    const double held = has_background ? 2.0 * config.cost * t : 0.0;  // what an offset above zero takes off the slope
     out.gradient = point;
     out.slopes.resize(offsets.size());
     out.active.clear();
+    out.run_diagonal.assign(n_words + 1, 0.0);
+    out.run_cross.assign(n_words + 1, 0.0);
     out.objective = 0.0;
     out.loss = 0.0;
     out.slope_sum = 0.0;
-    out.bend_sum = 0.0;
+    out.n_active = 0;
     for (std::size_t i = 0; i < n_words; ++i) out.objective += 0.5 * point[i] * point[i];
-    for (std::int64_t row = 0; row < n_rows; ++row) {
-        double margin = t * offsets[row];
-        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) margin += point[words[i]] * values[i];
-        const bool is_positive = row < n_positives;
-        const double gap = is_positive ? 2.0 - margin : margin;
-        const double taken_off = held * std::max(0.0F, offsets[row]);
-        double slope = -taken_off;
-        if (gap > 0.0) {
-            const double cost = is_positive ? config.positive_cost : config.cost;
-            slope += (is_positive ? -2.0 : 2.0) * cost * gap;
-            out.loss += cost * gap * gap;
-            out.bend_sum += 2.0 * cost;
-            out.active.push_back(static_cast<std::int32_t>(row));
-        }
-        out.slopes[row] = slope;
-        if (slope == 0.0) continue;
-        out.objective -= taken_off * margin;
-        out.slope_sum += slope;
-        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) out.gradient[words[i]] += slope * values[i];
+    std::int64_t row = 0;
+    for (const Run& run : runs_) {
+        add_rows(row, run.first_row, out);
+        add_run(run, out);
+        row = run.last_row;
     }
+    add_rows(row, static_cast<std::int64_t>(offsets.size()), out);
     out.objective += out.loss;
     out.gradient[n_words] = 0.0;
     if (!has_background) {
@@ -73,24 +75,142 @@ void NearRows::evaluate(Evaluation& out) const {
     out.gradient_square = norm_square(out.gradient);
 }
 
+void NearRows::add_rows(std::int64_t begin, std::int64_t end, Evaluation& out) const {
+    const double t = point.back();
+    const double held = has_background ? 2.0 * config.cost * t : 0.0;  // what an offset above zero takes off the slope
+    for (std::int64_t row = begin; row < end; ++row) {
+        double margin = t * offsets[row];
+        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) margin += point[words[i]] * values[i];
+        const bool is_positive = row < n_positives;
+        const double gap = is_positive ? 2.0 - margin : margin;
+        const double taken_off = held * std::max(0.0F, offsets[row]);
+        double slope = -taken_off;
+        if (gap > 0.0) {
+            const double cost = is_positive ? config.positive_cost : config.cost;
+            slope += (is_positive ? -2.0 : 2.0) * cost * gap;
+            out.loss += cost * gap * gap;
+            ++out.n_active;
+            out.active.push_back(static_cast<std::int32_t>(row));
+        }
+        out.slopes[row] = slope;
+        if (slope == 0.0) continue;
+        out.objective -= taken_off * margin;
+        out.slope_sum += slope;
+        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) out.gradient[words[i]] += slope * values[i];
+    }
+}
+
+void NearRows::add_run(const Run& run, Evaluation& out) const {
+    constexpr int kParts = 4;  // sums of every fourth row, so that they run in a vector
+    struct Sums {
+        double values[kParts] = {};
+        double total() const { return (values[0] + values[1]) + (values[2] + values[3]); }
+    };
+    Sums squares;
+    Sums slopes;
+    Sums pulls;
+    Sums held_margins;
+    Sums n;    // active rows,
+    Sums own;  // their values
+    Sums own_squares;
+    const double t = point.back();
+    const double weight = point[run.word];
+    const double twice = 2.0 * config.cost;
+    const double held = has_background ? twice * t : 0.0;
+    const auto add = [&](std::int64_t row, int part) {
+        const double offset = offsets[row];
+        const double value = values[run.first_entry + (row - run.first_row)];
+        const double margin = t * offset + weight * value;
+        const double gap = std::max(margin, 0.0);
+        const double taken_off = held * std::max(offset, 0.0);
+        const double slope = twice * gap - taken_off;
+        const double active = margin > 0.0 ? 1.0 : 0.0;
+        out.slopes[row] = slope;
+        squares.values[part] += gap * gap;
+        slopes.values[part] += slope;
+        pulls.values[part] += slope * value;
+        held_margins.values[part] += taken_off * margin;
+        n.values[part] += active;
+        own.values[part] += active * value;
+        own_squares.values[part] += active * value * value;
+    };
+    std::int64_t row = run.first_row;
+    for (; row + kParts <= run.last_row; row += kParts)
+        for (int part = 0; part < kParts; ++part) add(row + part, part);
+    for (; row < run.last_row; ++row) add(row, 0);
+    out.loss += config.cost * squares.total();
+    out.objective -= held_margins.total();
+    out.slope_sum += slopes.total();
+    out.gradient[run.word] += pulls.total();
+    out.n_active += static_cast<std::int64_t>(n.total());
+    out.run_diagonal.back() += twice * n.total();
+    out.run_diagonal[run.word] += twice * own_squares.total();
+    out.run_cross[run.word] += twice * own.total();
+}
+
+// The active rows as the Hessian sees them, and its diagonal. Rows of one word only add to the entries of that word and
+// the shift: most rows are such, and are no longer looked at one by one.
+void NearRows::set_active_rows(double own_shift) {
+    active_begins_.assign(1, 0);
+    active_words_.clear();
+    active_values_.clear();
+    active_bends_.clear();
+    diagonal_ = at_.run_diagonal;
+    for (double& entry : diagonal_) entry += 1.0;
+    cross_ = at_.run_cross;
+    double alone = own_shift + at_.run_diagonal.back();
+    double together = 0.0;
+    for (const std::int32_t row : at_.active) {
+        const double bend = 2.0 * (row < n_positives ? config.positive_cost : config.cost);
+        const std::int64_t begin = begins[row];
+        const std::int64_t end = begins[row + 1];
+        if (end - begin <= 1) {
+            alone += bend;
+            if (begin == end) continue;
+            diagonal_[words[begin]] += bend * values[begin] * values[begin];
+            cross_[words[begin]] += bend * values[begin];
+            continue;
+        }
+        together += bend;
+        active_words_.insert(active_words_.end(), words.begin() + begin, words.begin() + end);
+        active_values_.insert(active_values_.end(), values.begin() + begin, values.begin() + end);
+        active_begins_.push_back(static_cast<std::int64_t>(active_words_.size()));
+        active_bends_.push_back(bend);
+    }
+    own_diagonal_ = diagonal_;
+    own_diagonal_.back() = alone;
+    for (std::size_t row = 0; row < active_bends_.size(); ++row)
+        for (std::int64_t i = active_begins_[row]; i < active_begins_[row + 1]; ++i)
+            diagonal_[active_words_[i]] += active_bends_[row] * active_values_[i] * active_values_[i];
+    diagonal_.back() = has_background ? 1.0 : alone + together;
+}
+
+// product_ = H · direction_, whose shift is `shift`.
+void NearRows::set_product(double shift) {
+    const std::size_t n = point.size();
+    product_.resize(n);
+    double shift_product = own_diagonal_.back() * shift;
+    for (std::size_t i = 0; i + 1 < n; ++i) {
+        product_[i] = own_diagonal_[i] * direction_[i] + cross_[i] * shift;
+        shift_product += cross_[i] * direction_[i];
+    }
+    for (std::size_t row = 0; row < active_bends_.size(); ++row) {
+        const std::int64_t end = active_begins_[row + 1];
+        double sum = shift;
+        for (std::int64_t i = active_begins_[row]; i < end; ++i)
+            sum += direction_[active_words_[i]] * active_values_[i];
+        const double bend = active_bends_[row] * sum;
+        shift_product += bend;
+        for (std::int64_t i = active_begins_[row]; i < end; ++i) product_[active_words_[i]] += bend * active_values_[i];
+    }
+    product_.back() = has_background ? 0.0 : shift_product;
+}
+
 // Conjugate gradients on H p = -g, scaled by the diagonal.
 void NearRows::set_step(double tolerance) {
     const std::size_t n = point.size();
     const double own_shift = config.stiffness + (point.back() > 0.0 ? 2.0 * config.cost * config.n_far : 0.0);
-    active_begins_.assign(1, 0);
-    active_words_.clear();
-    active_values_.clear();
-    diagonal_.assign(n, 1.0);
-    diagonal_.back() = has_background ? 1.0 : own_shift + at_.bend_sum;
-    for (const std::int32_t row : at_.active) {
-        const double bend = 2.0 * (row < n_positives ? config.positive_cost : config.cost);
-        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) {
-            active_words_.push_back(words[i]);
-            active_values_.push_back(values[i]);
-            diagonal_[words[i]] += bend * values[i] * values[i];
-        }
-        active_begins_.push_back(static_cast<std::int64_t>(active_words_.size()));
-    }
+    set_active_rows(has_background ? 0.0 : own_shift);
     step_.assign(n, 0.0);
     residual_.resize(n);
     direction_.resize(n);
@@ -102,20 +222,7 @@ void NearRows::set_step(double tolerance) {
     }
     const double goal = std::max(kCgShare * kCgShare * at_.gradient_square, 0.1 * tolerance * tolerance);
     for (int steps = 0; steps < kMaxCgSteps && norm_square(residual_) > goal; ++steps) {
-        product_ = direction_;
-        const double shift = has_background ? 0.0 : direction_.back();  // offsets are 1 where t moves
-        double shift_product = own_shift * shift;
-        for (std::size_t place = 0; place < at_.active.size(); ++place) {
-            const std::int64_t end = active_begins_[place + 1];
-            double sum = shift;
-            for (std::int64_t i = active_begins_[place]; i < end; ++i)
-                sum += direction_[active_words_[i]] * active_values_[i];
-            const double bend = 2.0 * (at_.active[place] < n_positives ? config.positive_cost : config.cost) * sum;
-            shift_product += bend;
-            for (std::int64_t i = active_begins_[place]; i < end; ++i)
-                product_[active_words_[i]] += bend * active_values_[i];
-        }
-        product_.back() = has_background ? 0.0 : shift_product;
+        set_product(has_background ? 0.0 : direction_.back());  // offsets are 1 where t moves
         double curvature = 0.0;
         for (std::size_t i = 0; i < n; ++i) curvature += direction_[i] * product_[i];
         if (curvature <= 0.0) return;
@@ -156,7 +263,7 @@ bool NearRows::descend(double tolerance, int max_steps, bool keeps_history, Labe
         ++record.iterations;
         if (keeps_history)
             record.history.push_back(
-                {at_.objective, static_cast<std::int32_t>(at_.active.size()), static_cast<float>(share)});
+                {at_.objective, static_cast<std::int32_t>(at_.n_active), static_cast<float>(share)});
     }
     return true;
 }

@@ -31,6 +31,7 @@ public:
     std::vector<double> point;  // weights of the words, then t
 
     void clear_rows();
+    void find_runs();  // after rows or words have changed
 
     // Newton steps (in t too, without a background) until the gradient norm, with the bias weight in place of t, is at
     // most `tolerance`; false when that fails.
@@ -45,26 +46,45 @@ public:
     double loss() const { return at_.loss; }            // of the rows here
 
 private:
+    // Negatives that follow one another and all have one word, the same. What they add to the loss and its derivatives
+    // is computed in full vectors.
+    struct Run {
+        std::int64_t first_row;
+        std::int64_t last_row;  // the first one after it
+        std::int64_t first_entry;
+        std::int32_t word;
+    };
     struct Evaluation {
         double objective = 0.0;
         double loss = 0.0;
         double slope_sum = 0.0;
-        double bend_sum = 0.0;
         double gradient_square = 0.0;
-        std::vector<std::int32_t> active;  // rows above their margin
+        std::int64_t n_active = 0;         // rows above their margin;
+        std::vector<std::int32_t> active;  // those of them that are in no run
         std::vector<double> slopes;
         std::vector<double> gradient;
+        // What active rows of runs add to the Hessian: to the diagonal (the shift last), and to a word and the shift.
+        std::vector<double> run_diagonal;
+        std::vector<double> run_cross;
     };
     void evaluate(Evaluation& out) const;
+    void add_rows(std::int64_t begin, std::int64_t end, Evaluation& out) const;
+    void add_run(const Run& run, Evaluation& out) const;
     void set_step(double tolerance);
+    void set_active_rows(double own_shift);
+    void set_product(double shift);
     double norm_square(const std::vector<double>& v) const;
 
+    std::vector<Run> runs_;
     Evaluation at_;
     Evaluation trial_;
-    // The active rows behind one another, for the products of a step.
+    // For the products of a step: the active rows of several words behind one another, and what the others add.
     std::vector<std::int64_t> active_begins_;
     std::vector<std::int32_t> active_words_;
     std::vector<float> active_values_;
+    std::vector<double> active_bends_;
+    std::vector<double> own_diagonal_;
+    std::vector<double> cross_;  // of a word and the shift
     std::vector<double> diagonal_;
     std::vector<double> step_;
     std::vector<double> residual_;

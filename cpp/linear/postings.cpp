@@ -264,7 +264,7 @@ bool PostingsTrainer::gather_above(double floor, bool with_holders) {
     const std::size_t n_words = words_.size();
     // With a background a word is free only together with the far rows that it would move.
     if (!has_background && near_ids_.size() <= kFewRows) free_all_words();
-    describe_near(words_.size() == n_words ? before : 0);
+    words_.size() == n_words ? describe_near(before) : move_freed();
     return true;
 }
 
@@ -320,6 +320,40 @@ void PostingsTrainer::describe_near(std::size_t first) {
         near_.begins.push_back(static_cast<std::int64_t>(near_.words.size()));
         other_begins_.push_back(static_cast<std::int64_t>(other_features_.size()));
     }
+    near_.find_runs();
+}
+
+// Move the entries of words that have become free from the others to the near rows, and describe the rows that joined.
+void PostingsTrainer::move_freed() {
+    const std::size_t n_described = near_.begins.size() - 1;
+    next_begins_.assign(1, 0);
+    next_words_.clear();
+    next_values_.clear();
+    std::int64_t n_others = 0;
+    std::int64_t other = 0;
+    for (std::size_t row = 0; row < n_described; ++row) {
+        next_words_.insert(next_words_.end(), near_.words.begin() + near_.begins[row],
+                           near_.words.begin() + near_.begins[row + 1]);
+        next_values_.insert(next_values_.end(), near_.values.begin() + near_.begins[row],
+                            near_.values.begin() + near_.begins[row + 1]);
+        const std::int64_t end = other_begins_[row + 1];
+        for (; other < end; ++other) {
+            const std::int32_t number = numbers_[other_features_[other]];
+            if (number >= 0) {
+                next_words_.push_back(number);
+                next_values_.push_back(other_values_[other]);
+            } else {
+                other_features_[n_others] = other_features_[other];
+                other_values_[n_others++] = other_values_[other];
+            }
+        }
+        other_begins_[row + 1] = n_others;
+        next_begins_.push_back(static_cast<std::int64_t>(next_words_.size()));
+    }
+    near_.begins.swap(next_begins_);
+    near_.words.swap(next_words_);
+    near_.values.swap(next_values_);
+    describe_near(n_described);
 }
 
 // The gradient over the words of near rows whose weights are kept at zero.
@@ -363,7 +397,7 @@ bool PostingsTrainer::free_words() {
         words_.push_back(feature);
         if (near_.has_background) add_holders(feature);
     }
-    describe_near(0);
+    move_freed();
     return true;
 }
 

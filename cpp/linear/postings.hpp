@@ -51,6 +51,7 @@ private:
     void add_holders(std::int32_t feature);
     void free_all_words();
     void describe_near(std::size_t first);
+    void move_freed();
     bool solve_near();
     void set_fixed_gradient();
     bool free_words();
@@ -89,6 +90,10 @@ private:
     std::vector<std::int64_t> other_begins_;
     std::vector<std::int32_t> other_features_;
     std::vector<float> other_values_;
+    // While near rows are written anew.
+    std::vector<std::int64_t> next_begins_;
+    std::vector<std::int32_t> next_words_;
+    std::vector<float> next_values_;
     std::vector<std::int32_t> fixed_words_;
     std::vector<double> fixed_gradient_;  // by feature; zero between uses
     BitSet is_fixed_;
