@@ -13,7 +13,7 @@ from measure import emit, make_parser, measure, peak_memory
 
 import longtail as lt
 
-SETS = ("bibtex", "mediamill", "synthetic", "eurlex")
+SETS = ("bibtex", "mediamill", "synthetic", "wide", "eurlex")
 MEDIAMILL_ROWS = 6000
 
 
@@ -22,6 +22,8 @@ def rows_of(name: str):
     lt.DiSMEC(n_jobs=1).fit([[1.0], [0.0]], [[1, 0], [0, 1]])  # imports what every fit imports
     if name == "synthetic":
         return synthetic(10_000, 10_000, 1000)
+    if name == "wide":  # few rows of many features
+        return synthetic(3000, 5000, 500)
     X, Y = load(name, "train")
     return (X[:MEDIAMILL_ROWS], Y[:MEDIAMILL_ROWS]) if name == "mediamill" else (X, Y)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ import scipy.sparse as sp
 
 import longtail as lt
 from longtail.decisions import parse_utility
+from longtail.dismec import index as dismec_index
 from longtail.dismec import training
+from longtail.dismec.estimate import _sample
 from longtail.dismec.index import merge_shards
 from longtail.dismec.rounding import Steps
 from longtail.dismec.similar_labels import label_tree
@@ -340,6 +343,54 @@ def test_the_estimate_knows_the_models_size_within_a_factor_of_two():
     assert size / 2 <= told.model_bytes <= size * 2
     assert told.memory_bytes > told.model_bytes
     assert told.seconds > 0
+
+
+def test_the_estimate_of_few_labels_is_that_of_a_whole_training():
+    X, Y = random_problem(24, n_rows=600, n_features=200, n_labels=40)
+    model = lt.DiSMEC(n_jobs=1)
+    told = model.estimate(X, Y)
+    model.fit(X, Y)
+    n_weights = len(model.index_weights_)
+    assert told.model_bytes == 8 * n_weights + 8 * 201 + 20 * 40
+    assert model.set_params(weight_type="int8").estimate(X, Y).model_bytes < told.model_bytes
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+def test_the_pilot_has_labels_of_every_frequency(share):
+    counts = np.repeat([1, 2, 5, 40], [3000, 200, 30, 2])
+    strata = np.floor(np.log2(counts)).astype(int)
+    order = np.random.default_rng(0).permutation(len(counts))
+    found = _sample(order, strata, 8, share)
+    assert len(np.unique(found)) == len(found) <= 512
+    wanted = {0: [8, 8, 8, 2], 0.1: [300, 20, 8, 2], 1: [280, 200, 30, 2]}
+    assert [int((strata[found] == stratum).sum()) for stratum in (0, 1, 2, 5)] == wanted[share]
+
+
+def test_labels_without_rows_cost_nothing_to_estimate():
+    X, Y = random_problem(25, n_rows=50, n_labels=3)
+    told = lt.DiSMEC(n_jobs=1).estimate(X, sp.csr_array(Y.shape, dtype=np.int8))
+    assert 0 <= told.cpu_seconds < 60
+    assert told.model_bytes == 8 * 61 + 20 * 3
+
+
+def test_merging_shards_takes_little_memory_and_any_block_size(monkeypatch):
+    random = np.random.default_rng(5)
+    W = sp.random_array((300, 2000), density=0.5, rng=random, dtype=np.float32).tocsr()
+    shard = {"weights": W.data, "feature_ids": W.indices, "indptr": W.indptr.astype(np.int64)}
+    shard["biases"] = np.zeros(300, dtype=np.float32)
+    tracemalloc.start()
+    index = merge_shards([shard], [np.arange(300)], 2000, 300, int8=False)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    n_own = sum(part.nbytes for part in index.public.values())
+    assert peak <= n_own + dismec_index.BYTES_PER_MERGED_WEIGHT * dismec_index.weights_per_block(2000) + (1 << 20)
+    for int8 in (False, True):
+        whole = merge_shards([shard], [np.arange(300)], 2000, 300, int8=int8)
+        with monkeypatch.context() as patch:
+            patch.setattr(dismec_index, "weights_per_block", lambda n_features: 700)
+            parts = merge_shards([shard], [np.arange(300)], 2000, 300, int8=int8)
+        for name, values in whole.public.items():
+            np.testing.assert_array_equal(parts.public[name], values)
 
 
 def test_auto_starts_at_zero_only_where_msi_does_not_pay(data):

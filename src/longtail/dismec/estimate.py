@@ -1,8 +1,9 @@
-"""What a fit will take, from a probe of a few labels of each frequency."""
+"""What a fit will take, from a pilot: a sample of labels is trained as in the fit, and scaled up by frequency."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,84 +11,139 @@ from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._estimate import Estimate
-from longtail.dismec.training import train_label_range, with_background
-from longtail.execution import Arrays
+from longtail.dismec.index import BYTES_PER_MERGED_WEIGHT, merge_shards, weights_per_block
+from longtail.dismec.training import LABELS_PER_TASK, train_label_range, with_background
+from longtail.execution import Arrays, Shard
 
-_LABELS_PER_STRATUM = 24
-_MAX_PROBE_SECONDS = 20.0
-# Scratch of one thread, for 64 labels under way: rounded weights, own weights, a scatter; and their Gram matrices.
+_FIRST_LABELS = 4  # of each frequency, to learn how many more there is time for
+_LEAST_LABELS = 8  # of each frequency in the pilot
+_PILOT_SECONDS = 5.0
+# Scratch of one thread, for 64 labels under way: rounded weights, own weights, a scatter; and what is listed below.
 _LABELS_UNDER_WAY = 64
 _SCRATCH_BYTES_PER_FEATURE = 770
-_MAX_GRAM_ROWS = 900  # of one matrix, with room to grow; kGramRows of cpp/linear/working_set.cpp
+_SCRATCH_BYTES = 4 << 20
+_MAX_GRAM_ROWS = 900  # of one matrix: kGramRows of cpp/linear/working_set.cpp
 _MAX_DUAL_GRAM_ROWS = 150  # kDualGramRows, for costs up to
 _MAX_DUAL_COST = 4.0
-_SCRATCH_BYTES = 4 << 20
-_WIDE_FEATURES = 2400  # kWideFeatures of cpp/linear/working_set.cpp
+_GRAM_SLACK = 1.5  # rows in a matrix for each that is active at the end
+_MAX_CANDIDATES = 2 * 8192  # of one label at its start: kStartCandidates
+_WIDE_FEATURES = 2400  # kWideFeatures: beyond, labels with up to half of the rows active are solved on working sets,
+_ACTIVE_SHARE = 8  # else with up to one row in so many: kRefusedShare
 
 
 def probe(arrays: Arrays, params: dict[str, Any], n_jobs: int, *, int8: bool) -> Estimate:
-    """Train some labels of each frequency (1, 2-3, 4-7, … positives) and scale up."""
+    """Train a sample with the frequencies of all labels, and scale up by frequency (1, 2-3, 4-7, … positives)."""
     begin = time.perf_counter()
     arrays = with_background(arrays, params, _core.Control())
     background_seconds = time.perf_counter() - begin  # once, whatever n_jobs is
     counts = np.diff(arrays["y_indptr"])
-    strata = np.floor(np.log2(np.maximum(counts, 1))).astype(int)
-    cpu_seconds, n_weights = 0.0, 0.0
-    # Short rows are trained label by label, and times differ a hundredfold: no label of the sample twice.
-    n_chosen = _LABELS_UNDER_WAY if "background" in arrays else _LABELS_PER_STRATUM
-    # The rarest labels first: there are most of them. What the clock no longer allows is guessed from the last.
-    per_label, weights_per_label = 0.0, 0.0
-    for stratum in np.unique(strata[counts > 0]):
-        label_ids = np.flatnonzero((strata == stratum) & (counts > 0))
-        if time.perf_counter() - begin < _MAX_PROBE_SECONDS:
-            chosen = label_ids[np.linspace(0, len(label_ids) - 1, min(len(label_ids), n_chosen)).astype(int)]
-            per_label, weights_per_label = _train_sample(arrays, params, chosen)
-        else:
-            per_label, weights_per_label = 2 * per_label, 1.5 * weights_per_label
-        cpu_seconds += per_label * len(label_ids)
-        n_weights += weights_per_label * len(label_ids)
-    n_features = int(params["n_features"])
-    weight_bytes = 5 if int8 else 8
-    model_bytes = int(n_weights * weight_bytes) + 8 * (n_features + 1) + 20 * len(counts)
-    n_rows = len(arrays["mean_margins"])
-    has_gram = "x_dense" not in arrays and params["regularize_bias"]  # else sets of any size are solved by rows
-    # Labels with more than a row in eight active are soon trained by other means, unless there are many features.
-    max_cost = params["cost"] * float(np.max(arrays.get("positive_weights", 1.0), initial=1.0))
-    is_dual = max_cost <= _MAX_DUAL_COST
-    max_gram_rows = _MAX_DUAL_GRAM_ROWS if is_dual else _MAX_GRAM_ROWS
-    gram_rows = min(n_rows if n_features > _WIDE_FEATURES else n_rows // 7, max_gram_rows)
-    gram_bytes = _LABELS_UNDER_WAY * 4 * gram_rows**2 if has_gram else 0
-    if has_gram and is_dual:  # copies of one label's rows, at most of all
-        gram_bytes += (6 if n_features < 1 << 16 else 8) * len(arrays["x_values"])
-    scratch = n_jobs * (_SCRATCH_BYTES_PER_FEATURE * n_features + gram_bytes + _SCRATCH_BYTES)
-    if params["loss"] == "logistic" or params["start"] == "zero" or not params["working_sets"]:
-        scratch += n_jobs * (3 * 64 * n_rows + 7 * 64 * n_features)
-    if "background" in arrays:  # the inverted index, and for each thread one label's rows
-        n_stored = len(arrays["x_values"])
-        scratch = 40 * n_stored + 12 * n_rows + n_jobs * (8 * n_stored + 8 * n_rows + 64 * n_features)
+    strata = np.where(counts > 0, np.floor(np.log2(np.maximum(counts, 1))), -1).astype(int)
+    order = np.random.default_rng(0).permutation(np.flatnonzero(counts))
+    pilot = _Pilot.run(arrays, params, _sample(order, strata, _FIRST_LABELS, 0.0), strata)
+    if (found := pilot.scaled(pilot.seconds, strata)) > 0:
+        share = min(1.0, _PILOT_SECONDS / found, LABELS_PER_TASK / max(1, len(order)))
+        pilot = _Pilot.run(arrays, params, _sample(order, strata, _LEAST_LABELS, share), strata)
+    cpu_seconds = pilot.scaled(pilot.seconds, strata)
+    n_weights = pilot.scaled(pilot.n_weights, strata)
+    merge_seconds = pilot.merge_seconds * n_weights / max(1.0, float(pilot.n_weights.sum()))
+    n_features, n_rows = int(params["n_features"]), len(arrays["mean_margins"])
+    model_bytes = int(n_weights * (5.2 if int8 else 8)) + 8 * (n_features + 1) + 20 * len(counts)
     label_bytes = arrays["y_indptr"].nbytes + arrays["y_row_ids"].nbytes
-    # Shards (8 bytes a weight) and the index made of them are alive together.
-    memory_bytes = scratch + int(n_weights * 8) + model_bytes + label_bytes + 8 * (n_rows + n_features)
+    # Shards (8 bytes a weight) and the index made of them are alive together; a task ends with two copies of its own.
+    shard_bytes = 8 * n_weights * (1 + n_jobs * min(1.0, LABELS_PER_TASK / max(1, len(order))))
+    merge_bytes = BYTES_PER_MERGED_WEIGHT * min(n_weights, weights_per_block(n_features))
+    scratch = _scratch_bytes(arrays, params, n_jobs, pilot, strata)
+    memory_bytes = scratch + shard_bytes + merge_bytes + model_bytes + label_bytes + 8 * (n_rows + n_features)
     return Estimate(
-        seconds=background_seconds + cpu_seconds / n_jobs,
-        cpu_seconds=background_seconds + cpu_seconds,
-        memory_bytes=memory_bytes,
+        seconds=background_seconds + cpu_seconds / n_jobs + merge_seconds,
+        cpu_seconds=background_seconds + cpu_seconds + merge_seconds,
+        memory_bytes=int(memory_bytes),
         model_bytes=model_bytes,
         probe_seconds=time.perf_counter() - begin,
     )
 
 
-def _train_sample(arrays: Arrays, params: dict[str, Any], label_ids: NDArray[Any]) -> tuple[float, float]:
-    """Train a few labels; return seconds and weights per label as in a full run, where every lane is taken."""
-    indptr = arrays["y_indptr"]
-    columns = [arrays["y_row_ids"][indptr[i] : indptr[i + 1]] for i in label_ids]
-    repeats = max(1, _LABELS_UNDER_WAY // len(label_ids))  # a pass costs the same for one label as for 64
-    sample = {name: value for name, value in arrays.items() if name not in ("label_order", "label_parents")}
-    sample["y_row_ids"] = np.concatenate(columns * repeats)
-    sample["y_indptr"] = np.concatenate([[0], np.cumsum([len(c) for c in columns] * repeats)]).astype(np.int64)
-    if "positive_weights" in arrays:
-        sample["positive_weights"] = np.tile(arrays["positive_weights"][label_ids], repeats)
-    begin = time.thread_time()  # others on the machine do not count
-    shard = train_label_range(sample, params | {"keep_statistics": False}, 0, _core.Control())
-    n_trained = len(label_ids) * repeats
-    return (time.thread_time() - begin) / n_trained, len(shard["weights"]) / n_trained
+def _sample(order: NDArray[np.int64], strata: NDArray[Any], n_least: int, share: float) -> NDArray[np.int64]:
+    """Choose a share of the labels of each stratum, at least so many, and of the rarest no more than fit a task."""
+    chosen = []
+    for stratum in np.unique(strata[order])[::-1]:
+        label_ids = order[strata[order] == stratum]
+        chosen.append(label_ids[: max(n_least, int(np.ceil(share * len(label_ids))))])
+    taken = np.concatenate([*chosen, order[:0]])
+    return np.sort(taken[:LABELS_PER_TASK])
+
+
+@dataclass(frozen=True, eq=False)
+class _Pilot:
+    """What training a sample of labels took: values by label of the sample."""
+
+    label_strata: NDArray[Any]
+    seconds: NDArray[np.float64]
+    n_weights: NDArray[np.int64]
+    active_rows: NDArray[np.int64]
+    merge_seconds: float
+
+    @classmethod
+    def run(cls, arrays: Arrays, params: dict[str, Any], label_ids: NDArray[np.int64], strata: NDArray[Any]) -> _Pilot:
+        indptr = arrays["y_indptr"]
+        columns = [arrays["y_row_ids"][indptr[i] : indptr[i + 1]] for i in label_ids]
+        sample = {name: value for name, value in arrays.items() if name not in ("label_order", "label_parents")}
+        sample["y_row_ids"] = np.concatenate([*columns, arrays["y_row_ids"][:0]])
+        sample["y_indptr"] = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(np.int64)
+        if "positive_weights" in arrays:
+            sample["positive_weights"] = arrays["positive_weights"][label_ids]
+        begin = time.thread_time()  # others on the machine do not count
+        shard = train_label_range(sample, params | {"keep_statistics": True}, 0, _core.Control())
+        middle = time.thread_time()
+        merge_shards([shard], [np.arange(len(label_ids))], int(params["n_features"]), len(label_ids), int8=False)
+        end = time.thread_time()
+        # The clock of a label is the wall's.
+        by_label = shard["seconds"].astype(np.float64) + 1e-9
+        seconds = by_label * ((middle - begin) / max(1e-9, by_label.sum()))
+        return cls(strata[label_ids], seconds, np.diff(shard["indptr"]), _last_active(shard), end - middle)
+
+    def scaled(self, values: NDArray[Any], strata: NDArray[Any]) -> float:
+        """Return the sum of a value over all labels."""
+        total = 0.0
+        for stratum in np.unique(self.label_strata):
+            total += float(values[self.label_strata == stratum].mean()) * np.count_nonzero(strata == stratum)
+        return total
+
+
+def _last_active(shard: Shard) -> NDArray[np.int64]:
+    """Return how many rows were active at the end of each label; 0 where nothing was trained."""
+    begins, ends = shard["history_indptr"][:-1], shard["history_indptr"][1:]
+    found = np.zeros(len(begins), dtype=np.int64)
+    found[ends > begins] = shard["active_rows"][ends[ends > begins] - 1]
+    return found
+
+
+def _scratch_bytes(arrays: Arrays, params: dict[str, Any], n_jobs: int, pilot: _Pilot, strata: NDArray[Any]) -> float:
+    n_features, n_rows = int(params["n_features"]), len(arrays["mean_margins"])
+    if "background" in arrays:  # the inverted index, and for each thread one label's rows
+        n_stored = len(arrays["x_values"])
+        return 40 * n_stored + 12 * n_rows + n_jobs * (8 * n_stored + 8 * n_rows + 64 * n_features)
+    per_thread: float = _SCRATCH_BYTES_PER_FEATURE * n_features + _SCRATCH_BYTES
+    per_thread += _LABELS_UNDER_WAY * 8 * min(n_rows, _MAX_CANDIDATES)
+    if "x_dense" not in arrays and params["regularize_bias"]:  # else sets of any size are solved by rows
+        max_cost = params["cost"] * float(np.max(arrays.get("positive_weights", 1.0), initial=1.0))
+        is_dual = max_cost <= _MAX_DUAL_COST
+        most = n_rows // (2 if n_features > _WIDE_FEATURES else _ACTIVE_SHARE)
+        active = np.where(pilot.active_rows > most, 0, pilot.active_rows)
+        rows = np.minimum(_GRAM_SLACK * active, _MAX_DUAL_GRAM_ROWS if is_dual else _MAX_GRAM_ROWS)
+        per_thread += 4 * _largest_sum(rows**2, pilot.label_strata, strata)
+        if is_dual:  # copies of one label's rows, at most of all
+            per_thread += (6 if n_features < 1 << 16 else 8) * len(arrays["x_values"])
+    if params["loss"] == "logistic" or params["start"] == "zero" or not params["working_sets"]:
+        per_thread += 3 * 64 * n_rows + 7 * 64 * n_features
+    return n_jobs * per_thread
+
+
+def _largest_sum(values: NDArray[Any], sampled: NDArray[Any], strata: NDArray[Any]) -> float:
+    """Return the sum of a value over the labels under way, at its worst: those with the largest values together."""
+    means = {stratum: float(values[sampled == stratum].mean()) for stratum in np.unique(sampled)}
+    total, n_left = 0.0, _LABELS_UNDER_WAY
+    for stratum in sorted(means, key=lambda name: -means[name]):
+        n_taken = min(n_left, int(np.count_nonzero(strata == stratum)))
+        total, n_left = total + n_taken * means[stratum], n_left - n_taken
+    return total

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,9 @@ from longtail._csr import csr_from_parts
 from longtail.dismec.rounding import Steps
 from longtail.dismec.state import WeightIndex
 from longtail.execution import Shard, empty_array
+
+_WEIGHTS_PER_BLOCK = 1 << 18
+BYTES_PER_MERGED_WEIGHT = 40  # of a block, while it is merged
 
 
 def merge_shards(
@@ -44,12 +47,12 @@ def merge_shards(
     in_order = all(np.all(np.diff(ids) > 0) for ids in shard_labels) and all(
         a[-1] < b[0] for a, b in itertools.pairwise(shard_labels) if len(a) and len(b)
     )
-    for shard, label_ids in zip(shards, shard_labels, strict=True):
+    for block in _blocks(shards, shard_labels, n_features):
         by_feature = sp.csr_array(
-            (shard["weights"], shard["feature_ids"], shard["indptr"]), shape=(len(label_ids), n_features)
+            (block.weights, block.feature_ids, block.indptr), shape=(len(block.label_ids), n_features)
         ).tocsc()
         features = np.repeat(np.arange(n_features), np.diff(by_feature.indptr))
-        ids, weights = label_ids[by_feature.indices].astype(np.int32), by_feature.data
+        ids, weights = block.label_ids[by_feature.indices].astype(np.int32), by_feature.data
         if int8:
             rounded = steps.round(weights, ids)
             kept, exact = rounded.is_kept, rounded.is_exact
@@ -63,6 +66,34 @@ def merge_shards(
             index_weights[places] = weights
     index = WeightIndex(indptr, index_labels, index_weights, index_codes, steps.scales, size.biases)
     return index if in_order else _sorted_by_label(index)
+
+
+def weights_per_block(n_features: int) -> int:
+    """Return how many weights are merged at once: more than features, each of which takes time."""
+    return max(_WEIGHTS_PER_BLOCK, 4 * n_features)
+
+
+class _Block(NamedTuple):
+    """Label-major weights of some labels."""
+
+    label_ids: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    feature_ids: NDArray[np.int32]
+    weights: NDArray[np.float32]
+
+
+def _blocks(shards: Sequence[Shard], shard_labels: Sequence[NDArray[np.int64]], n_features: int) -> Iterator[_Block]:
+    """Cut shards into blocks of about as many weights, because merging takes memory."""
+    n_wanted = weights_per_block(n_features)
+    for shard, label_ids in zip(shards, shard_labels, strict=True):
+        indptr, first = shard["indptr"], 0
+        while first < len(label_ids):
+            last = int(np.searchsorted(indptr, indptr[first] + n_wanted, side="right")) - 1
+            last = min(max(last, first + 1), len(label_ids))
+            entries = slice(indptr[first], indptr[last])
+            own = indptr[first : last + 1] - indptr[first]
+            yield _Block(label_ids[first:last], own, shard["feature_ids"][entries], shard["weights"][entries])
+            first = last
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +121,15 @@ def _measured(
     steps = Steps.zeros(n_labels if int8 else 0)
     for shard, label_ids in zip(shards, shard_labels, strict=True):
         biases[label_ids] = shard["biases"]
-        features = shard["feature_ids"]
+    for block in _blocks(shards, shard_labels, n_features):
+        features, label_ids = block.feature_ids, block.label_ids
         if int8:
-            found = Steps.of(shard["indptr"], shard["weights"])
+            found = Steps.of(block.indptr, block.weights)
             steps.scales[label_ids], steps.limits[label_ids] = found.scales, found.limits
-            places = np.repeat(np.arange(len(label_ids)), np.diff(shard["indptr"]))
-            rounded = found.round(shard["weights"], places)
+            places = np.repeat(np.arange(len(label_ids)), np.diff(block.indptr))
+            rounded = found.round(block.weights, places)
             if mean is not None:
-                lost = mean[features] * (shard["weights"] - rounded.values)
+                lost = mean[features] * (block.weights - rounded.values)
                 biases[label_ids] += np.bincount(places, lost, minlength=len(label_ids)).astype(np.float32)
             exact_counts += np.bincount(features[rounded.is_exact], minlength=n_features)
             features = features[rounded.is_kept]
