@@ -51,6 +51,24 @@ def test_held_out_rows_calibrate_a_fitted_model(name: str) -> None:
     assert model.calibration_.measure == "precision"
 
 
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("power", [0.0, 1.0])
+def test_rankings_by_value_are_those_of_all_labels(name: str, power: float) -> None:
+    """The kernels that rank by value, and the short lists of the others, find what a sort of all labels finds."""
+    X, Y = rows()
+    model = ESTIMATORS[name]().fit(X, Y, calibrate=True)
+    X, _ = rows(300, seed=2)
+    top = model.predict_top_k(X, 10, utility="score")
+    weights = model.calibration_.inverse_propensities()[top.label_ids] ** power
+    values = np.where(top.label_ids >= 0, model.calibration_.proba(*top) * weights, -1)
+    found = model.predict_top_k(X, 3, utility=f"power:{power:g}")
+    expected = np.maximum(-np.sort(-values, axis=1)[:, :3], 0)
+    np.testing.assert_allclose(found.scores, expected, rtol=1e-5)
+    places = np.argmax(top.label_ids[:, None, :] == found.label_ids[:, :, None], axis=2)
+    is_label = found.label_ids >= 0
+    np.testing.assert_allclose(np.take_along_axis(values, places, axis=1)[is_label], expected[is_label], rtol=1e-5)
+
+
 def test_a_model_that_is_not_calibrated_says_what_to_do() -> None:
     X, Y = rows()
     model = lt.Popularity().fit(X, Y)
