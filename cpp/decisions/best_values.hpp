@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/top_k.hpp"
+#include "decisions/candidates.hpp"
 #include "decisions/value_table.hpp"
 
 namespace longtail {
@@ -89,6 +90,24 @@ inline void write_best_values(const ValueTable& table, const std::vector<ScoredL
     BestValues best(table);
     for (const ScoredLabel& label : labels) best.offer(label.score, label.label_id, static_cast<std::size_t>(top_k));
     best.write(out, row, top_k);
+}
+
+// Rank candidates by their values at their scores; label -1 is padding.
+inline ValuedLabels rank_by_value(const ValueTable& table, const CandidatesView& candidates, std::int64_t top_k) {
+    ValuedLabels out;
+    out.label_ids.resize(candidates.n_rows * top_k);
+    out.scores.resize(out.label_ids.size());
+    out.values.resize(out.label_ids.size());
+    BestValues best(table);
+    for (std::int64_t row = 0; row < candidates.n_rows; ++row) {
+        const auto label_ids = candidates.row_labels(row);
+        const auto scores = candidates.row_values(row);
+        best.clear();
+        for (std::int64_t i = 0; i < candidates.n_candidates; ++i)
+            if (label_ids[i] >= 0) best.offer(scores[i], label_ids[i], static_cast<std::size_t>(top_k));
+        best.write(out, row, top_k);
+    }
+    return out;
 }
 
 // Throw std::invalid_argument unless there is a value for each label of a model.

@@ -22,6 +22,7 @@ from longtail._ranges import Between, OneOf
 from longtail._rules import Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
+from longtail.calibration import held_out_share
 from longtail.calibration.power import Valued
 from longtail.execution import Executor, Run, Shard, StepPlan, ThreadExecutor
 from longtail.label_tree import growing, shapes, training
@@ -260,7 +261,7 @@ class LabelTree(XMCClassifier):
         rows, _ = self._training_rows(X)
         Y = checked_labels("LabelTree", Y, rows.shape[0]).Y
         found = probe(self, _sparse(rows), Y, resolve_n_jobs(self.n_jobs))
-        return found.with_calibration() if calibrate else found
+        return found.with_calibration(held_out_share(rows.shape[0])) if calibrate else found
 
     def _fit(
         self,
@@ -411,7 +412,13 @@ class LabelTree(XMCClassifier):
         beam = self._beam_width(fitted.state), self._link_power, 1.0, self._path_weight
         return Valued(
             *_core.predict_label_tree_by_value(
-                native_rows(X), fitted.state.native, n_labels, *beam, values, top_k, self._n_threads(X),
+                native_rows(X),
+                fitted.state.native,
+                n_labels,
+                *beam,
+                values,
+                top_k,
+                self._n_threads(X),
                 current_control(),
             )
         )
