@@ -320,7 +320,7 @@ def _halves(
 def _thinned(proba: TopK, n_labels: int) -> TopK:
     """Return some of the rows, as many as rules for macro-F1 need."""
     step = -(-len(proba.label_ids) // max(_N_RULE_ROWS, _RULE_ROWS_PER_LABEL * n_labels))
-    return TopK(*(np.ascontiguousarray(part[::step]) for part in proba))
+    return TopK(np.ascontiguousarray(proba.label_ids[::step]), np.ascontiguousarray(proba.scores[::step]))
 
 
 def _ece(halves: list[Judged]) -> float:

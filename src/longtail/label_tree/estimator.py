@@ -424,7 +424,7 @@ class LabelTree(XMCClassifier):
         )
 
     def _n_threads(self, X: Matrix) -> int:
-        return min(resolve_n_jobs(self.n_jobs), max(1, X.shape[0] // 64))
+        return min(resolve_n_jobs(self.n_jobs), max(1, int(X.shape[0]) // 64))
 
     def _contributions(self, fitted: Fitted[LabelForest], x_row: Matrix, label_id: int) -> Contributions:
         return path_contributions(
