@@ -222,7 +222,7 @@ def test_what_was_right_overrules_what_a_surface_expects() -> None:
 
 
 def test_rare_labels_do_not_use_up_all_that_calibration_gains() -> None:
-    """The probabilities put 30 of 100 rows right. A great power would put them wrong again, at no loss to the scores."""
+    """The probabilities put three rows of ten right. A great power puts them wrong again, at no loss to the scores."""
     rng = np.random.default_rng(0)
     label_ids = np.tile(np.array([[0, 1, 2]], np.int32), (1000, 1))
     counts = np.array([300, 300, 2])

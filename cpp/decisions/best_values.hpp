@@ -42,7 +42,7 @@ public:
     }
 
     void write(ValuedLabels& out, std::int64_t row, std::int64_t top_k) {
-        std::sort(best_.begin(), best_.end(), comes_before);
+        if (static_cast<std::size_t>(top_k) > kFew) std::sort(best_.begin(), best_.end(), comes_before);
         const std::int64_t first = row * top_k;
         for (std::int64_t i = 0; i < top_k; ++i) {
             const bool is_label = i < static_cast<std::int64_t>(best_.size());
@@ -53,6 +53,8 @@ public:
     }
 
 private:
+    static constexpr std::size_t kFew = 32;
+
     struct Entry {
         float value;
         float score;
@@ -66,16 +68,39 @@ private:
     }
 
     void add(const Entry& entry, std::size_t top_k) {
+        if (top_k <= kFew) {
+            if (!insert(entry, top_k)) return;
+        } else {
+            if (!push(entry, top_k)) return;
+        }
+        if (best_.size() < top_k) return;
+        begin_at(table_->level_of((top_k <= kFew ? best_.back() : best_.front()).value, level_));
+    }
+
+    // A few entries are kept in order, the worst at the end: quicker than a heap.
+    bool insert(const Entry& entry, std::size_t top_k) {
         if (best_.size() == top_k) {
-            if (!comes_before(entry, best_.front())) return;
+            if (!comes_before(entry, best_.back())) return false;
+        } else {
+            best_.push_back(entry);
+        }
+        std::size_t at = best_.size() - 1;
+        for (; at > 0 && comes_before(entry, best_[at - 1]); --at) best_[at] = best_[at - 1];
+        best_[at] = entry;
+        return true;
+    }
+
+    // More are a heap, the worst in front.
+    bool push(const Entry& entry, std::size_t top_k) {
+        if (best_.size() == top_k) {
+            if (!comes_before(entry, best_.front())) return false;
             std::pop_heap(best_.begin(), best_.end(), comes_before);
             best_.back() = entry;
         } else {
             best_.push_back(entry);
         }
-        std::push_heap(best_.begin(), best_.end(), comes_before);  // the worst in front
-        if (best_.size() < top_k) return;
-        begin_at(table_->level_of(best_.front().value, level_));
+        std::push_heap(best_.begin(), best_.end(), comes_before);
+        return true;
     }
 
     const ValueTable* table_;

@@ -17,9 +17,8 @@ from longtail.propensity import from_counts
 
 Floats = NDArray[np.float64]
 
-# Of precision at 1, 3 and 5, that the balanced ranking may give up: of that of the scores, and of the probabilities.
+# Of precision at 1, 3 and 5 of the scores, and of the probabilities, that the balanced ranking may give up.
 _MOST_LOSS = 0.001
-_MOST_LOSS_TO_PROBA = 0.005
 # Powers that are tried for it. Near 0 the loss grows with the square of the power.
 _POWERS = tuple((step / 8) ** 2 for step in range(8, -1, -1))
 _N_STEPS = 10
@@ -47,7 +46,7 @@ def balanced_power(parts: list[Judged], label_counts: NDArray[np.int64], n_train
     """Return the greatest power of the inverse propensities that costs hardly any precision; None if none does.
 
     The loss is one against the ranking by score, in precision at 1, 3 and 5; its mean over the rows plus half a
-    standard error must be small. Nor may rare labels use up all that the probabilities have gained. What these expect
+    standard error must be small. Nor may rare labels use up what the probabilities have gained. What these expect
     is no judge: they expect too much of their own ranking where labels of one frequency differ, and too little of rare
     labels elsewhere.
     """
@@ -57,7 +56,7 @@ def balanced_power(parts: list[Judged], label_counts: NDArray[np.int64], n_train
         slopes = np.exp(power * log_weights).astype(np.float32)
         return np.concatenate([_losses(part, slopes) for part in parts])
 
-    most_to_proba = losses_at(0.0).mean(axis=0) + _MOST_LOSS_TO_PROBA
+    most_to_proba = losses_at(0.0).mean(axis=0) + _MOST_LOSS
     for power in _POWERS:
         losses = losses_at(power)
         mean, error = losses.mean(axis=0), losses.std(axis=0) / np.sqrt(max(1, len(losses)))
