@@ -238,13 +238,14 @@ def test_rare_labels_do_not_use_up_all_that_calibration_gains() -> None:
     ] * is_changed.sum()
 
 
-def test_candidates_are_ranked_by_value_as_a_sort_does(calibrated: Any) -> None:
+@pytest.mark.parametrize("top_k", [4, 36])  # more than 32 are kept in a heap
+def test_candidates_are_ranked_by_value_as_a_sort_does(calibrated: Any, top_k: int) -> None:
     calibration, top, _ = calibrated
     shuffled = np.random.default_rng(0).permutation(40)
     mixed = lt.TopK(top.label_ids[:, shuffled].copy(), top.scores[:, shuffled].copy())
     mixed.label_ids[::5, 3:] = -1
-    label_ids, values, scores = _core.rank_by_value(*mixed, calibration.value_table(0.7), 4)
-    twin = calibration.rank_by_power(mixed, 0.7, 4)
+    label_ids, values, scores = _core.rank_by_value(*mixed, calibration.value_table(0.7), top_k)
+    twin = calibration.rank_by_power(mixed, 0.7, top_k)
     np.testing.assert_allclose(values, twin.values, rtol=1e-5)
     is_label = label_ids >= 0
     np.testing.assert_array_equal(is_label, twin.label_ids >= 0)

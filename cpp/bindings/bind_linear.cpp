@@ -19,7 +19,6 @@
 namespace longtail::bindings {
 namespace {
 
-
 using linear::DenseRows;
 using linear::OvaConfig;
 using linear::OvaStart;
