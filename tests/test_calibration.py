@@ -98,6 +98,34 @@ def test_a_score_means_less_for_a_rare_label_where_that_is_so() -> None:
     assert rare == pytest.approx(0.18, abs=0.05)
 
 
+def test_a_score_means_the_same_at_the_same_share_of_the_rows() -> None:
+    """A model of all rows has more rows per label than the one that was calibrated, but not a greater share of them."""
+    scores, Y = some_data(2000, 20)
+    calibration = fitted(ranked(scores), Y)
+    larger = calibration.for_model(2 * calibration.label_counts_, 2 * calibration.n_training_rows_)
+    top = ranked(scores)
+    np.testing.assert_allclose(larger.proba(*top), calibration.proba(*top), atol=1e-3)
+    back = larger.for_model(calibration.label_counts_, calibration.n_training_rows_)
+    np.testing.assert_allclose(back.proba(*top), calibration.proba(*top), atol=1e-6)
+
+
+def test_probabilities_are_those_of_the_labels_that_are_shown() -> None:
+    """At the same score, the five best labels of a row are right twice as often as the others."""
+    rng = np.random.default_rng(0)
+    n_rows, n_labels = 2000, 20
+    scores = np.tile(np.where(np.arange(n_labels) < 5, 0.6, 0.5), (n_rows, 1)).astype(np.float32)
+    scores[::2] = 0.5  # the same score, at all ranks
+    label_ids = np.argsort(rng.random((n_rows, n_labels)), axis=1).astype(np.int32)
+    rate = np.where(np.arange(n_labels) < 5, 0.6, 0.3)
+    is_hit = rng.random((n_rows, n_labels)) < rate
+    Y = np.zeros((n_rows, n_labels))
+    np.put_along_axis(Y, label_ids.astype(np.int64), is_hit, axis=1)
+    calibration = lt.Calibration().fit(lt.TopK(label_ids, scores), Y, np.full(n_labels, 500), 8000)
+    proba = float(calibration.proba(np.zeros((1, 1), int), np.full((1, 1), 0.5))[0, 0])
+    without_weights = (5 * 0.6 + 2 * 15 * 0.3) / (5 + 2 * 15)
+    assert proba > without_weights + 0.03
+
+
 def test_probabilities_never_fall_with_the_score() -> None:
     rng = np.random.default_rng(0)
     scores = rng.random(4000).astype(np.float32)

@@ -217,8 +217,41 @@ def test_what_was_right_overrules_what_a_surface_expects() -> None:
     believed = lt.TopK(label_ids, np.tile(np.array([[0.3, 0.6]], np.float32), (500, 1)))
     counts = np.array([400, 5])
     right, wrong = (np.tile(np.array([hits]), (500, 1)) for hits in ([False, True], [True, False]))
-    assert balanced_power([Judged(believed, believed, right)], counts, 1000) == 1.0
-    assert balanced_power([Judged(believed, believed, wrong)], counts, 1000) is None
+    assert balanced_power([Judged(believed, right)], counts, 1000) == 1.0
+    assert balanced_power([Judged(believed, wrong)], counts, 1000) is None
+
+
+def test_rare_labels_do_not_use_up_all_that_calibration_gains() -> None:
+    """The probabilities put three rows of ten right. A great power puts them wrong again, at no loss to the scores."""
+    rng = np.random.default_rng(0)
+    label_ids = np.tile(np.array([[0, 1, 2]], np.int32), (1000, 1))
+    counts = np.array([300, 300, 2])
+    is_changed = rng.random(1000) < 0.3
+    proba = np.where(is_changed[:, None], [0.4, 0.5, 0.3], [0.6, 0.2, 0.01]).astype(np.float32)
+    is_hit = np.where(is_changed[:, None], [False, True, False], [True, False, False])
+    power = balanced_power([Judged(lt.TopK(label_ids, proba), is_hit)], counts, 1000)
+    assert power is not None
+    weights = (1 / lt.propensity.from_counts(counts, 1000)) ** power
+    assert ((proba * weights).argmax(axis=1) == np.where(is_changed, 1, 0)).all()
+    assert (proba[is_changed] / lt.propensity.from_counts(counts, 1000)).argmax(axis=1).tolist() == [
+        2
+    ] * is_changed.sum()
+
+
+@pytest.mark.parametrize("top_k", [4, 36])  # more than 32 are kept in a heap
+def test_candidates_are_ranked_by_value_as_a_sort_does(calibrated: Any, top_k: int) -> None:
+    calibration, top, _ = calibrated
+    shuffled = np.random.default_rng(0).permutation(40)
+    mixed = lt.TopK(top.label_ids[:, shuffled].copy(), top.scores[:, shuffled].copy())
+    mixed.label_ids[::5, 3:] = -1
+    label_ids, values, scores = _core.rank_by_value(*mixed, calibration.value_table(0.7), top_k)
+    twin = calibration.rank_by_power(mixed, 0.7, top_k)
+    np.testing.assert_allclose(values, twin.values, rtol=1e-5)
+    is_label = label_ids >= 0
+    np.testing.assert_array_equal(is_label, twin.label_ids >= 0)
+    np.testing.assert_array_equal(scores[is_label], values_of(label_ids, mixed)[is_label])
+    with pytest.raises(ValueError, match=r"label ids must be in -1 \.\. 39, got 40"):
+        _core.rank_by_value(np.full((1, 1), 40, np.int32), np.ones((1, 1), np.float32), calibration.value_table(0.7), 1)
 
 
 def test_rows_with_few_candidates_are_padded(calibrated: Any) -> None:

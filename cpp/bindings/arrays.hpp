@@ -70,6 +70,18 @@ NumpyArray<typename Vector::value_type> to_numpy(Vector&& vector) {
 
 using TopKTuple = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>>;
 
+using ValuedTuple = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>, NumpyArray<float>>;
+
+// (label_ids, values, scores), each n_rows × top_k. Needs the GIL.
+inline ValuedTuple to_python(ValuedLabels&& top, std::int64_t top_k) {
+    const auto columns = static_cast<std::size_t>(top_k);
+    const std::size_t n_rows = top.values.size() / columns;
+    auto values = to_numpy(std::move(top.values), {n_rows, columns});
+    auto scores = to_numpy(std::move(top.scores), {n_rows, columns});
+    auto label_ids = to_numpy(std::move(top.label_ids), {n_rows, columns});
+    return ValuedTuple(nb::make_tuple(label_ids, values, scores));
+}
+
 // (label_ids, scores), each n_rows × top_k. Needs the GIL.
 inline TopKTuple to_python(TopLabels&& top, std::int64_t top_k) {
     const auto width = static_cast<std::size_t>(top_k);

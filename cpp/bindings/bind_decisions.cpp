@@ -9,6 +9,7 @@
 #include "bindings/arrays.hpp"
 #include "decisions/affine.hpp"
 #include "decisions/ascent.hpp"
+#include "decisions/best_values.hpp"
 #include "decisions/shortlist.hpp"
 #include "decisions/surface.hpp"
 #include "decisions/surface_loss.hpp"
@@ -129,6 +130,23 @@ void bind_decisions(nb::module_& m) {
                 new (self) ValueTable(curves);
             },
             nb::arg("curve_of_label"), nb::arg("score_knots"), nb::arg("log_odds"), nb::arg("slopes"));
+
+    m.def(
+        "rank_by_value",
+        [](const Array2<std::int32_t>& label_ids, const Array2<float>& scores, const ValueTable& values,
+           std::int64_t top_k) {
+            ValuedLabels found;
+            {
+                const nb::gil_scoped_release no_gil;
+                check_top_k(top_k);
+                const CandidatesView candidates = as_candidates(label_ids, scores);
+                check_candidates(candidates, values.n_labels());
+                found = rank_by_value(values, candidates, top_k);
+            }
+            return to_python(std::move(found), top_k);
+        },
+        nb::arg("label_ids"), nb::arg("scores"), nb::arg("values"), nb::arg("top_k"),
+        "Rank candidates by their values: label ids (-1 padded), values and scores.");
 
     m.def(
         "ascend",

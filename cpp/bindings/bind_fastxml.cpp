@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "bindings/arrays.hpp"
+#include "decisions/best_values.hpp"
 #include "fastxml/forest.hpp"
 #include "fastxml/grow_tree.hpp"
 
@@ -183,6 +184,24 @@ void bind_fastxml(nb::module_& m) {
         nb::arg("x"), nb::arg("arrays"), nb::arg("tree_ids"), nb::arg("tail").none(), nb::arg("n_labels"),
         nb::arg("top_k"), nb::arg("n_features_used"), nb::arg("n_threads"), nb::arg("control"),
         "Rank labels by their mean share over the leaves that a row reaches.");
+
+    m.def(
+        "predict_forest_by_value",
+        [](const Rows& x, const ArraysDict& arrays, const Array1<std::int32_t>& tree_ids, const ValueTable& values,
+           std::int64_t n_labels, std::int32_t top_k, std::int32_t n_features_used, int n_threads, Control& control) {
+            const ForestView forest = as_forest(arrays);
+            ValuedLabels top;
+            {
+                const nb::gil_scoped_release no_gil;
+                check_values(values, n_labels);
+                top = fastxml::predict_forest_by_value(x.view, forest, as_span(tree_ids), values,
+                                                       {n_labels, top_k, n_features_used, n_threads}, control);
+            }
+            return to_python(std::move(top), top_k);
+        },
+        nb::arg("x"), nb::arg("arrays"), nb::arg("tree_ids"), nb::arg("values"), nb::arg("n_labels"), nb::arg("top_k"),
+        nb::arg("n_features_used"), nb::arg("n_threads"), nb::arg("control"),
+        "Rank the labels of the leaves that a row reaches by their values: label ids, values and scores.");
 
     m.def(
         "learn_tail",

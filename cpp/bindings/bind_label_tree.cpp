@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "bindings/arrays.hpp"
+#include "decisions/best_values.hpp"
 #include "label_tree/beam.hpp"
 #include "label_tree/grow_shape.hpp"
 #include "label_tree/label_vectors.hpp"
@@ -208,6 +209,24 @@ void bind_prediction(nb::module_& m) {
         nb::arg("x"), nb::arg("forest"), nb::arg("beam_width"), nb::arg("power"), nb::arg("slope"),
         nb::arg("path_weight"), nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
         "Beam search: (label_ids, scores), each (n_rows, top_k).");
+    m.def(
+        "predict_label_tree_by_value",
+        [](const Rows& rows, const LabelForest& forest, std::int64_t n_labels, std::int32_t beam_width,
+           std::int32_t power, float slope, float path_weight, const ValueTable& values, std::int32_t top_k,
+           int n_threads, Control& control) {
+            ValuedLabels out;
+            {
+                const nb::gil_scoped_release no_gil;
+                check_values(values, n_labels);
+                const CsrView x = sparse(rows);
+                const label_tree::BeamConfig config{beam_width, {power, slope}, path_weight};
+                out = label_tree::predict_beam_by_value(x, forest.view, config, values, top_k, n_threads, control);
+            }
+            return to_python(std::move(out), top_k);
+        },
+        nb::arg("x"), nb::arg("forest"), nb::arg("n_labels"), nb::arg("beam_width"), nb::arg("power"), nb::arg("slope"),
+        nb::arg("path_weight"), nb::arg("values"), nb::arg("top_k"), nb::arg("n_threads"), nb::arg("control"),
+        "Beam search, labels ranked by their values: (label_ids, values, scores), each (n_rows, top_k).");
     m.def(
         "route_label_tree",
         [](const Rows& rows, const LabelForest& forest, std::int32_t beam_width, std::int32_t power, float slope,

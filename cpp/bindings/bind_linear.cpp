@@ -20,8 +20,6 @@
 namespace longtail::bindings {
 namespace {
 
-using ValuedArrays = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>, NumpyArray<float>>;
-
 using linear::DenseRows;
 using linear::OvaConfig;
 using linear::OvaStart;
@@ -344,12 +342,7 @@ void bind_prediction(nb::module_& m) {
                     },
                     rows.view);
             }
-            const auto columns = static_cast<std::size_t>(top_k);
-            const std::size_t n_rows = top.values.size() / columns;
-            auto found = to_numpy(std::move(top.values), {n_rows, columns});
-            auto scores = to_numpy(std::move(top.scores), {n_rows, columns});
-            auto ranked = to_numpy(std::move(top.label_ids), {n_rows, columns});
-            return ValuedArrays(nb::make_tuple(ranked, found, scores));
+            return to_python(std::move(top), top_k);
         },
         nb::arg("rows"), nb::arg("n_labels"), nb::arg("indptr"), nb::arg("label_ids"), nb::arg("weights").none(),
         nb::arg("codes").none(), nb::arg("scales").none(), nb::arg("exact").none(), nb::arg("biases"),

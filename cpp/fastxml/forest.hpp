@@ -6,6 +6,7 @@
 
 #include "base/control.hpp"
 #include "base/top_k.hpp"
+#include "decisions/value_table.hpp"
 #include "fastxml/node_builder.hpp"
 #include "fastxml/tail.hpp"
 
@@ -40,5 +41,10 @@ struct PredictConfig {
 // With `tail` (may be null) the best labels are re-ranked by trees and centres together (PfastreXML, eq. 8).
 TopLabels predict_forest(const FeaturesView& x, const ForestView& forest, std::span<const std::int32_t> tree_ids,
                          const TailView* tail, const PredictConfig& config, Control& control);
+
+// Rank the same labels by what they are worth at their scores.
+ValuedLabels predict_forest_by_value(const FeaturesView& x, const ForestView& forest,
+                                     std::span<const std::int32_t> tree_ids, const ValueTable& values,
+                                     const PredictConfig& config, Control& control);
 
 }  // namespace longtail::fastxml

@@ -4,6 +4,7 @@
 
 #include "base/parallel_for.hpp"
 #include "base/top_k.hpp"
+#include "decisions/best_values.hpp"
 #include "fastxml/forest.hpp"
 #include "fastxml/logistic.hpp"
 
@@ -153,23 +154,19 @@ void rerank(const TailView& tail, const float* row, float scale, std::size_t top
     candidates.swap(scratch.ranked);
 }
 
-}  // namespace
-
-TopLabels predict_forest(const FeaturesView& x, const ForestView& forest, std::span<const std::int32_t> tree_ids,
-                         const TailView* tail, const PredictConfig& config, Control& control) {
+// Call write(i, row, values, scratch) for every row i, given densely and as its values, with its labels in
+// scratch.candidates.
+template <class Write>
+void for_each_row(const FeaturesView& x, const ForestView& forest, std::span<const std::int32_t> tree_ids,
+                  const PredictConfig& config, Control& control, const Write& write) {
     const std::int64_t n_rows = n_rows_of(x);
     const std::int32_t n_used = config.n_features_used;
-    TopLabels ranking;
-    const auto size = static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(config.top_k);
-    ranking.label_ids.resize(size);
-    ranking.scores.resize(size);
     std::vector<Scratch> scratches(static_cast<std::size_t>(config.n_threads));
     const auto* csr = std::get_if<CsrView>(&x);
     const std::int64_t n_tasks = (n_rows + kRowsPerTask - 1) / kRowsPerTask;
     parallel_for(n_tasks, config.n_threads, control, [&](std::int64_t task, int worker) {
         Scratch& scratch = scratches[worker];
         scratch.label_scores.resize(static_cast<std::size_t>(config.n_labels));
-        if (tail != nullptr) scratch.tree_parts.resize(static_cast<std::size_t>(config.n_labels));
         if (csr != nullptr) scratch.row.resize(static_cast<std::size_t>(n_used));
         const std::int64_t last = std::min(n_rows, (task + 1) * kRowsPerTask);
         for (std::int64_t i = task * kRowsPerTask; i < last; ++i) {
@@ -183,16 +180,49 @@ TopLabels predict_forest(const FeaturesView& x, const ForestView& forest, std::s
                 for (std::size_t k = 0; k < features.size(); ++k) scratch.row[features[k]] = values[k];
                 row = scratch.row.data();
             }
-            const auto at = static_cast<std::size_t>(i) * static_cast<std::size_t>(config.top_k);
-            const auto width = static_cast<std::size_t>(config.top_k);
             collect_candidates(forest, row, tree_ids, scratch);
-            if (tail != nullptr) rerank(*tail, row, tail_scale(values, tail->bias), width, scratch);
-            select_top_k(scratch.candidates, std::span(ranking.label_ids).subspan(at, width),
-                         std::span(ranking.scores).subspan(at, width));
+            write(i, row, values, scratch);
             for (const std::int32_t feature : features) scratch.row[feature] = 0.0F;
         }
         control.add_done(last - task * kRowsPerTask);
     });
+}
+
+void resize(TopLabels& ranking, std::int64_t n_rows, std::int32_t top_k) {
+    ranking.label_ids.resize(static_cast<std::size_t>(n_rows) * static_cast<std::size_t>(top_k));
+    ranking.scores.resize(ranking.label_ids.size());
+}
+
+}  // namespace
+
+TopLabels predict_forest(const FeaturesView& x, const ForestView& forest, std::span<const std::int32_t> tree_ids,
+                         const TailView* tail, const PredictConfig& config, Control& control) {
+    TopLabels ranking;
+    resize(ranking, n_rows_of(x), config.top_k);
+    const auto width = static_cast<std::size_t>(config.top_k);
+    for_each_row(x, forest, tree_ids, config, control,
+                 [&](std::int64_t i, const float* row, std::span<const float> values, Scratch& scratch) {
+                     if (tail != nullptr) {
+                         scratch.tree_parts.resize(static_cast<std::size_t>(config.n_labels));
+                         rerank(*tail, row, tail_scale(values, tail->bias), width, scratch);
+                     }
+                     const std::size_t at = static_cast<std::size_t>(i) * width;
+                     select_top_k(scratch.candidates, std::span(ranking.label_ids).subspan(at, width),
+                                  std::span(ranking.scores).subspan(at, width));
+                 });
+    return ranking;
+}
+
+ValuedLabels predict_forest_by_value(const FeaturesView& x, const ForestView& forest,
+                                     std::span<const std::int32_t> tree_ids, const ValueTable& values,
+                                     const PredictConfig& config, Control& control) {
+    ValuedLabels ranking;
+    resize(ranking, n_rows_of(x), config.top_k);
+    ranking.values.resize(ranking.scores.size());
+    for_each_row(x, forest, tree_ids, config, control,
+                 [&](std::int64_t i, const float*, std::span<const float>, Scratch& scratch) {
+                     write_best_values(values, scratch.candidates, ranking, i, config.top_k);
+                 });
     return ranking;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/parallel_for.hpp"
 #include "base/top_k.hpp"
+#include "decisions/best_values.hpp"
 
 namespace longtail::label_tree {
 namespace {
@@ -179,10 +180,11 @@ public:
     }
     void take(std::int32_t row, std::int32_t label, float score) { found_[row].push_back({score, label}); }
 
-    void finish(std::int64_t row, std::span<std::int32_t> label_ids, std::span<float> scores) {
+    // The labels of a row, each once.
+    std::vector<ScoredLabel>& finish(std::int64_t row) {
         auto& found = found_[row];
         if (n_trees_ > 1) add_up(found);
-        select_top_k(found, label_ids, scores);
+        return found;
     }
 
 private:
@@ -230,11 +232,12 @@ float Link::log_probability(float margin) const {
     return value > kLeastLog ? value : kLeastLog;
 }
 
-TopLabels predict_beam(const CsrView& x, const ForestView& forest, const BeamConfig& config, std::int32_t top_k,
-                       int n_threads, Control& control) {
-    TopLabels out;
-    out.label_ids.resize(x.n_rows * top_k);
-    out.scores.resize(x.n_rows * top_k);
+namespace {
+
+// Call write(row, labels) with the labels of every row.
+template <class Write>
+void search_all(const CsrView& x, const ForestView& forest, const BeamConfig& config, int n_threads, Control& control,
+                const Write& write) {
     std::vector<BeamSearch> searches(n_threads, BeamSearch(x, forest, config));
     std::vector<Ranking> rankings(n_threads, Ranking(forest.roots.size()));
     parallel_for(n_blocks(x), n_threads, control, [&](std::int64_t block, int worker) {
@@ -249,9 +252,32 @@ TopLabels predict_beam(const CsrView& x, const ForestView& forest, const BeamCon
                     ranking.take(row, label, std::exp(log_probability));
                 },
                 nullptr);
-        for (std::int64_t row = first; row < last; ++row)
-            ranking.finish(row - first, std::span(out.label_ids).subspan(row * top_k, top_k),
-                           std::span(out.scores).subspan(row * top_k, top_k));
+        for (std::int64_t row = first; row < last; ++row) write(row, ranking.finish(row - first));
+    });
+}
+
+}  // namespace
+
+TopLabels predict_beam(const CsrView& x, const ForestView& forest, const BeamConfig& config, std::int32_t top_k,
+                       int n_threads, Control& control) {
+    TopLabels out;
+    out.label_ids.resize(x.n_rows * top_k);
+    out.scores.resize(x.n_rows * top_k);
+    search_all(x, forest, config, n_threads, control, [&](std::int64_t row, std::vector<ScoredLabel>& labels) {
+        select_top_k(labels, std::span(out.label_ids).subspan(row * top_k, top_k),
+                     std::span(out.scores).subspan(row * top_k, top_k));
+    });
+    return out;
+}
+
+ValuedLabels predict_beam_by_value(const CsrView& x, const ForestView& forest, const BeamConfig& config,
+                                   const ValueTable& values, std::int32_t top_k, int n_threads, Control& control) {
+    ValuedLabels out;
+    out.label_ids.resize(x.n_rows * top_k);
+    out.scores.resize(x.n_rows * top_k);
+    out.values.resize(x.n_rows * top_k);
+    search_all(x, forest, config, n_threads, control, [&](std::int64_t row, std::vector<ScoredLabel>& labels) {
+        write_best_values(values, labels, out, row, top_k);
     });
     return out;
 }

@@ -7,6 +7,7 @@
 #include "base/control.hpp"
 #include "base/top_k.hpp"
 #include "base/views.hpp"
+#include "decisions/value_table.hpp"
 #include "label_tree/forest.hpp"
 
 namespace longtail::label_tree {
@@ -29,6 +30,10 @@ struct BeamConfig {
 // The top_k labels of each row by beam search; several trees are averaged. Labels that no beam reaches are left out.
 TopLabels predict_beam(const CsrView& x, const ForestView& forest, const BeamConfig& config, std::int32_t top_k,
                        int n_threads, Control& control);
+
+// The same labels ranked by what they are worth at their scores.
+ValuedLabels predict_beam_by_value(const CsrView& x, const ForestView& forest, const BeamConfig& config,
+                                   const ValueTable& values, std::int32_t top_k, int n_threads, Control& control);
 
 struct Routes {
     std::vector<std::int64_t> indptr;  // of nodes

@@ -8,7 +8,7 @@
 #include "base/aligned.hpp"
 #include "base/parallel_for.hpp"
 #include "linear/best_labels.hpp"
-#include "linear/best_values.hpp"
+#include "linear/best_value_lanes.hpp"
 #include "linear/lanes.hpp"
 #include "linear/rows.hpp"
 
@@ -326,12 +326,10 @@ template <class Rows>
 ValuedLabels by_value(const OvaIndex& index, const Rows& rows, const ValueTable& values, std::int64_t top_k,
                       int n_threads, Control& control) {
     static_assert(ValueTable::kPadding % kWidth == 0, "scores are padded to no more labels than values");
-    if (values.n_labels() != index.n_labels)
-        throw std::invalid_argument("predict_ova: values must be of " + std::to_string(index.n_labels) +
-                                    " labels, got " + std::to_string(values.n_labels()));
+    check_values(values, index.n_labels);
     ValuedLabels out;
     out.values.resize(static_cast<std::size_t>(rows.n_rows() * top_k));
-    predict(index, rows, BestValues(values), top_k, out, n_threads, control);
+    predict(index, rows, BestValueLanes(values), top_k, out, n_threads, control);
     return out;
 }
 

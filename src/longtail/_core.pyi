@@ -161,6 +161,11 @@ class ValueTable:
 
     def __init__(self, curve_of_label: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], score_knots: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], log_odds: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], slopes: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
+def rank_by_value(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: ValueTable, top_k: int) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.float32]]:
+    """
+    Rank candidates by their values: label ids (-1 padded), values and scores.
+    """
+
 def ascend(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], proba: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], positives: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], coverage: bool, top_k: int, mix: float, max_passes: int, tolerance: float, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.int32], float, int]:
     """
     Choose top_k labels per row of a whole batch for macro-F1 or coverage by block coordinate ascent. Returns label ids, gains, places among the candidates, the objective and the number of passes.
@@ -274,6 +279,11 @@ def check_forest(arrays: dict[str, object], n_features: int, n_labels: int) -> N
 def predict_forest(x: Rows, arrays: dict[str, object], tree_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], tail: dict[str, object] | None, n_labels: int, top_k: int, n_features_used: int, n_threads: int, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]:
     """Rank labels by their mean share over the leaves that a row reaches."""
 
+def predict_forest_by_value(x: Rows, arrays: dict[str, object], tree_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: ValueTable, n_labels: int, top_k: int, n_features_used: int, n_threads: int, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.float32]]:
+    """
+    Rank the labels of the leaves that a row reaches by their values: label ids, values and scores.
+    """
+
 def learn_tail(x: Rows, row_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], row_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], propensities: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], row_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, first_label: int, last_label: int, bias: float, gamma: float, max_steps: int, control: Control) -> dict[str, object]:
     """
     Learn the tail classifiers' centres of a range of labels; max_steps 0 gives plain means.
@@ -321,6 +331,11 @@ class LabelForest:
 
 def predict_label_tree(x: Rows, forest: LabelForest, beam_width: int, power: int, slope: float, path_weight: float, top_k: int, n_threads: int, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32]]:
     """Beam search: (label_ids, scores), each (n_rows, top_k)."""
+
+def predict_label_tree_by_value(x: Rows, forest: LabelForest, n_labels: int, beam_width: int, power: int, slope: float, path_weight: float, values: ValueTable, top_k: int, n_threads: int, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.float32]]:
+    """
+    Beam search, labels ranked by their values: (label_ids, values, scores), each (n_rows, top_k).
+    """
 
 def route_label_tree(x: Rows, forest: LabelForest, beam_width: int, power: int, slope: float, n_threads: int, control: Control) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32]]:
     """

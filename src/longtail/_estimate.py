@@ -27,7 +27,7 @@ class Estimate:
     model_bytes: int
     probe_seconds: float
 
-    def with_calibration(self, held_out: float = 0.2) -> Estimate:
+    def with_calibration(self, held_out: float) -> Estimate:
         """Return what the fit takes with ``calibrate=True``: a second fit, on the rows that are not held out."""
         times = 2 - held_out
         return replace(self, seconds=times * self.seconds, cpu_seconds=times * self.cpu_seconds)

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail import _core
 from longtail._array_files import ArraySpec
 from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
@@ -26,6 +27,7 @@ from longtail.blend.explanation import blended_contributions
 from longtail.blend.held_out import HeldOut
 from longtail.blend.weights import blended, gather
 from longtail.calibration import Calibration
+from longtail.calibration.power import Valued
 from longtail.decisions import candidates_for
 from longtail.execution import Executor, Run
 
@@ -147,6 +149,7 @@ class Blend(XMCClassifier):
     held_out: Annotated[float, Real(0.01, 0.9)] = 0.2
 
     _State: ClassVar = Members
+    _ranks_by_value: ClassVar[bool] = True
 
     def fit(
         self,
@@ -278,6 +281,11 @@ class Blend(XMCClassifier):
         models, tops = self._rankings(fitted, X, top_k)
         candidates = gather(tops, [model.calibration_ for model in models])
         return blended(candidates, fitted.facts.label_counts, fitted.state.coefficients, top_k)
+
+    def _by_value(self, fitted: Fitted[Members], X: Matrix, values: _core.ValueTable, top_k: int) -> Valued:
+        # A deep ranking costs no more than a short one.
+        top = self._top_k(fitted, X, candidates_for(top_k, fitted.facts.n_labels))
+        return Valued(*_core.rank_by_value(*top, values, top_k))
 
     def _rankings(self, fitted: Fitted[Members], X: Matrix, top_k: int) -> tuple[list[XMCClassifier], list[TopK]]:
         """Let every estimator rank the rows."""

@@ -1,6 +1,7 @@
 """Probabilities from scores, and the probability from which a label is given, learnt on held-out rows."""
 
 from longtail.calibration.errors import Reliability, brier_score, expected_calibration_error, log_loss, reliability
+from longtail.calibration.held_out import held_out_share
 from longtail.calibration.model import Calibration, Measure
 from longtail.calibration.pairs import find_hits
 
@@ -11,6 +12,7 @@ __all__ = [
     "brier_score",
     "expected_calibration_error",
     "find_hits",
+    "held_out_share",
     "log_loss",
     "reliability",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,8 +27,15 @@ _MAX_PAIRS = 2_000_000
 # Of the misses from this rank on, nearly all pairs, one of eight stands for all.
 _FIRST_THINNED_RANK = 20
 _THINNED_TO_ONE_OF = 8
+# Labels from this rank on count less. At the same score, a label is less often right if others of its row score higher:
+# probabilities should be those of labels that are shown.
+_FIRST_LESSER_RANK = 5
+_LESSER_WEIGHT = 0.25
 # Labels per row among which the default ranking is judged.
 _N_JUDGED = 50
+# Rows that rules for macro-F1 are learnt from: so many, or so many per label.
+_N_RULE_ROWS = 1_000
+_RULE_ROWS_PER_LABEL = 3
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -60,7 +67,7 @@ class Calibration(Part[CalibrationState]):
     thresholds_ : float32 array (n_thresholds,), the least probability that is enough
     balanced_power_ : float in [0, 1] or None
         The greatest power of the inverse propensities that costs hardly any precision on held-out rows: the default
-        ranking of a calibrated model gives rare labels that much. None if even power 0 is less precise than the
+        ranking of a calibrated model gives rare labels that much. None if every power is less precise than the
         scores, or may be: the default ranking is then that of the scores.
     row_slopes_, row_offsets_ : float32 arrays (4, n_labels)
         Ranking by slope · probability + offset maximises macro-F1 at 1, 3, 5 and 10, one row at a time.
@@ -112,13 +119,10 @@ class Calibration(Part[CalibrationState]):
         surface = placed.fit()
         proba = TopK(top.label_ids, proba_on(surface, counts, *top, n_threads=1))
         map_of_label, thresholds = self._thresholds(proba, pairs)
-        halves = _halves(top, placed, is_odd, surface, counts)
         is_hit = np.zeros(top.label_ids.shape, dtype=bool)
         is_hit[pairs.row_ids, pairs.ranks] = pairs.hits
-        judged = [Judged(*half, is_hit[number::2, :_N_JUDGED]) for number, half in enumerate(halves)] or [
-            Judged(proba, proba, is_hit)
-        ]
-        row_slopes, row_offsets = macro_f1_rules(proba, counts, n_training_rows)
+        halves = _halves(top, placed, is_odd, surface, counts, is_hit) or [Judged(proba, is_hit)]
+        row_slopes, row_offsets = macro_f1_rules(_thinned(proba, len(counts)), counts, n_training_rows)
         self._fitted = CalibrationState(
             **surface._asdict(),
             label_counts=counts,
@@ -126,22 +130,30 @@ class Calibration(Part[CalibrationState]):
             thresholds=thresholds,
             row_slopes=row_slopes,
             row_offsets=row_offsets,
-            ece=_cross_fitted_ece(halves, is_hit),
+            ece=_ece(halves),
             n_rows=pairs.n_rows,
             n_training_rows=n_training_rows,
-            balanced_power=balanced_power(judged, counts, n_training_rows),
+            balanced_power=balanced_power(halves, counts, n_training_rows),
         )
         return self
 
     def for_model(self, label_counts: ArrayLike, n_training_rows: int) -> Calibration:
         """Return the same calibration for a model of the same kind that was trained on other rows.
 
-        Held-out rows are needed to learn what scores mean, but the final model may be trained on all rows: it has
-        more rows per label, and the surface knows what that means.
+        Held-out rows are needed to learn what scores mean, but the final model may be trained on all rows. A score
+        then means what it meant for a label with the same share of the training rows.
         """
         state = self._whole()
         counts = _checked_counts(label_counts, len(state.label_counts))
-        return self._with(replace(state, label_counts=counts, n_training_rows=int(n_training_rows)))
+        times = int(n_training_rows) / state.n_training_rows
+        return self._with(
+            replace(
+                state,
+                label_counts=counts,
+                n_training_rows=int(n_training_rows),
+                count_knots=np.log1p(times * np.expm1(state.count_knots)),
+            )
+        )
 
     def for_labels(self, places: NDArray[np.int64], label_counts: ArrayLike) -> Calibration:
         """Return the same calibration for a model with other labels.
@@ -279,46 +291,43 @@ def _placed(pairs: Pairs, label_counts: NDArray[np.int64]) -> tuple[Placed, NDAr
     is_deep = (pairs.ranks >= _FIRST_THINNED_RANK) & ~pairs.hits
     is_kept = (pairs.row_ids + pairs.ranks) % _THINNED_TO_ONE_OF == 0
     weights = np.where(is_deep, np.where(is_kept, float(_THINNED_TO_ONE_OF), 0.0), 1.0)
+    weights[pairs.ranks >= _FIRST_LESSER_RANK] *= _LESSER_WEIGHT
     placed = place_pairs(pairs.scores, np.log1p(label_counts)[pairs.label_ids], pairs.hits, weights)
     return placed, pairs.row_ids[weights > 0] % 2 == 1
 
 
-class _Half(NamedTuple):
-    """The even or the odd rows, with the probabilities of the surface of the other half and of their own."""
-
-    ranking: TopK
-    judging: TopK
-
-
 def _halves(
-    top: TopK, placed: Placed, is_odd: NDArray[np.bool_], whole: Surface, label_counts: NDArray[np.int64]
-) -> list[_Half]:
-    """Learn a surface on either half of the rows; none if one of them has no hit."""
+    top: TopK,
+    placed: Placed,
+    is_odd: NDArray[np.bool_],
+    whole: Surface,
+    label_counts: NDArray[np.int64],
+    is_hit: NDArray[np.bool_],
+) -> list[Judged]:
+    """Return the even and the odd rows with the probabilities of the other half's surface; none if one has no hit."""
     hits = placed.pairs.hits
     if not hits[is_odd].any() or not hits[~is_odd].any():
         return []
-    surfaces = [placed.fit(chosen, whole) for chosen in (~is_odd, is_odd)]
     halves = []
-    for half in (0, 1):
+    for half, others in ((0, is_odd), (1, ~is_odd)):
         rows = slice(half, None, 2), slice(0, _N_JUDGED)
         part = TopK(np.ascontiguousarray(top.label_ids[rows]), np.ascontiguousarray(top.scores[rows]))
-        own, other = (
-            TopK(part.label_ids, proba_on(surfaces[at], label_counts, *part, n_threads=1)) for at in (half, 1 - half)
-        )
-        halves.append(_Half(ranking=other, judging=own))
+        proba = proba_on(placed.fit(others, whole), label_counts, *part, n_threads=1)
+        halves.append(Judged(TopK(part.label_ids, proba), is_hit[rows]))
     return halves
 
 
-def _cross_fitted_ece(halves: list[_Half], is_hit: NDArray[np.bool_]) -> float:
+def _thinned(proba: TopK, n_labels: int) -> TopK:
+    """Return some of the rows, as many as rules for macro-F1 need."""
+    step = -(-len(proba.label_ids) // max(_N_RULE_ROWS, _RULE_ROWS_PER_LABEL * n_labels))
+    return TopK(np.ascontiguousarray(proba.label_ids[::step]), np.ascontiguousarray(proba.scores[::step]))
+
+
+def _ece(halves: list[Judged]) -> float:
     """Compare what the surface of the other half says about the five best labels of each row with the truth."""
-    if not halves:
-        return 0.0
-    proba: list[NDArray[np.float32]] = []
-    hits: list[NDArray[np.bool_]] = []
-    for number, half in enumerate(halves):
-        is_label = half.ranking.label_ids[:, :5] >= 0
-        proba.append(half.ranking.scores[:, :5][is_label])
-        hits.append(is_hit[number::2, :5][is_label])
+    is_label = [half.proba.label_ids[:, :5] >= 0 for half in halves]
+    proba = [half.proba.scores[:, :5][at] for half, at in zip(halves, is_label, strict=True)]
+    hits = [half.is_hit[:, :5][at] for half, at in zip(halves, is_label, strict=True)]
     return expected_calibration_error(np.concatenate(proba), np.concatenate(hits))
 
 

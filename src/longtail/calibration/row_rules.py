@@ -17,10 +17,10 @@ from longtail.propensity import from_counts
 
 Floats = NDArray[np.float64]
 
-_N_BISECTIONS = 8
-# Of precision at 1, 3 and 5 of the ranking by score, that the balanced one may give up: expected, and as it was found.
-_EXPECTED_LOSS = 0.0005
-_FOUND_LOSS = 0.0015
+# Of precision at 1, 3 and 5 of the scores, and of the probabilities, that the balanced ranking may give up.
+_MOST_LOSS = 0.001
+# Powers that are tried for it. Near 0 the loss grows with the square of the power.
+_POWERS = tuple((step / 8) ** 2 for step in range(8, -1, -1))
 _N_STEPS = 10
 _N_GROUPS = 20
 _TOP_K = 5
@@ -36,54 +36,46 @@ def rank_affine(top: TopK, slopes: NDArray[np.float32], offsets: NDArray[np.floa
 
 
 class Judged(NamedTuple):
-    """Candidates of held-out rows by score: probabilities by which to rank, others by which to judge, and the truth."""
+    """Candidates of held-out rows by score, with probabilities learnt on other rows, and the truth."""
 
-    ranking: TopK
-    judging: TopK
+    proba: TopK
     is_hit: NDArray[np.bool_]
 
 
 def balanced_power(parts: list[Judged], label_counts: NDArray[np.int64], n_training_rows: int) -> float | None:
     """Return the greatest power of the inverse propensities that costs hardly any precision; None if none does.
 
-    The loss is one against the ranking by score, in precision at 1, 3 and 5. Near power 0 it grows with the square of
-    the power but the gain of rare labels with the power itself: a little is almost free. There are two judges. What a
-    surface expects varies little from row to row, but is wrong where labels of one frequency differ. The surface that
-    ranks has not seen the rows that the judging one was learnt on: a surface expects too much of its own ranking. What
-    was found to be right varies more, but has no such error. For both, the mean loss over the rows plus one standard
-    error of it must be small.
+    The loss is one against the ranking by score, in precision at 1, 3 and 5; its mean over the rows plus half a
+    standard error must be small. Nor may rare labels use up what the probabilities have gained. What these expect
+    is no judge: they expect too much of their own ranking where labels of one frequency differ, and too little of rare
+    labels elsewhere.
     """
     log_weights = -np.log(from_counts(label_counts, n_training_rows))
-    most = np.repeat([_EXPECTED_LOSS, _FOUND_LOSS], 3)
 
-    def is_cheap(power: float) -> bool:
+    def losses_at(power: float) -> Floats:
         slopes = np.exp(power * log_weights).astype(np.float32)
-        losses = np.concatenate([_losses(part, slopes) for part in parts])
-        errors = losses.std(axis=0) / np.sqrt(max(1, len(losses)))
-        return bool((losses.mean(axis=0) + errors <= most).all())
+        return np.concatenate([_losses(part, slopes) for part in parts])
 
-    if is_cheap(1.0):
-        return 1.0
-    low, high = 0.0, 1.0
-    for _ in range(_N_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_cheap(middle) else (low, middle)
-    return low if low > 0 or is_cheap(0.0) else None
+    most_to_proba = losses_at(0.0).mean(axis=0) + _MOST_LOSS
+    for power in _POWERS:
+        losses = losses_at(power)
+        mean, error = losses.mean(axis=0), losses.std(axis=0) / np.sqrt(max(1, len(losses)))
+        if ((mean + error / 2 <= _MOST_LOSS) & (mean <= most_to_proba)).all():
+            return power
+    return None
 
 
 def _losses(part: Judged, slopes: NDArray[np.float32]) -> Floats:
-    """Return what each row loses (n_rows, 6): expected precision at 1, 3 and 5, then precision as it was found."""
-    _, _, places = _core.rank_affine(*part.ranking, slopes, None, _TOP_K, 1, current_control())
-    found = []
-    for worth in (part.judging.scores, part.is_hit):
-        chosen = np.where(places >= 0, np.take_along_axis(worth, np.maximum(places, 0), axis=1), 0)
-        found.append(_precision(worth[:, :_TOP_K]) - _precision(chosen))
-    return np.concatenate(found, axis=1)
+    """Return what each row loses in precision at 1, 3 and 5 (n_rows, 3)."""
+    _, _, places = _core.rank_affine(*part.proba, slopes, None, _TOP_K, 1, current_control())
+    chosen = (places >= 0) & np.take_along_axis(part.is_hit, np.maximum(places, 0), axis=1)
+    return _precision(part.is_hit) - _precision(chosen)
 
 
 def _precision(p: NDArray[Any]) -> Floats:
-    """Return the precision at 1, 3 and 5 of each row from what its labels are worth, in the order given."""
-    return np.stack([p[:, :k].sum(axis=1, dtype=np.float64) / k for k in (1, 3, 5)], axis=1)
+    """Return the precision at 1, 3 and 5 of each row from which of its labels are right, in the order given."""
+    running = np.cumsum(p[:, :_TOP_K], axis=1, dtype=np.float64)
+    return np.stack([running[:, min(k, running.shape[1]) - 1] / k for k in (1, 3, 5)], axis=1)
 
 
 def rule_for(top_k: int) -> int:

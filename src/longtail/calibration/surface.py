@@ -27,7 +27,7 @@ _LEAST_COUNT_GAP = 0.25
 # Pulls every node to the overall log-odds: keeps them finite where scores separate hits from misses.
 _RIDGE = 1e-3
 _MAX_STEPS = 60
-_TOLERANCE = 1e-8
+_TOLERANCE = 1e-6
 
 
 class Surface(NamedTuple):

@@ -23,6 +23,7 @@ from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail._weighted import WeightedClassifier
+from longtail.calibration.power import Valued
 from longtail.execution import Array, Arrays, Params, Plan, Run, Shard
 from longtail.fastxml.forest import LinearForest, TreeEnsemble, balance, join_trees
 from longtail.fastxml.paths import sum_linear_paths
@@ -123,6 +124,7 @@ class FastXML(WeightedClassifier):
 
     _State: ClassVar[type[State]] = TreeEnsemble
     _ranking_options: ClassVar[frozenset[str]] = frozenset({"n_trees"})
+    _ranks_by_value: ClassVar[bool] = True
     _absent: ClassVar[dict[str, Any]] = {"rank_ties": "first"}
 
     # ---- what a user calls ------------------------------------------------------------------------------------
@@ -249,18 +251,26 @@ class FastXML(WeightedClassifier):
     # ---- prediction -------------------------------------------------------------------------------------------
 
     def _top_k(self, fitted: Fitted[TreeEnsemble], X: Matrix, top_k: int) -> TopK:
-        return self._rank(fitted, X, top_k, np.arange(len(fitted.state.forest.tree_roots), dtype=np.int32))
+        return self._rank(fitted, X, top_k, _all_trees(fitted))
+
+    def _by_value(self, fitted: Fitted[TreeEnsemble], X: Matrix, values: _core.ValueTable, top_k: int) -> Valued:
+        X, forest, _, n_features_used = self._native(fitted, X)
+        return Valued(
+            *_core.predict_forest_by_value(
+                native_rows(X),
+                forest,
+                _all_trees(fitted),
+                values,
+                fitted.facts.n_labels,
+                top_k,
+                n_features_used,
+                resolve_n_jobs(self.n_jobs),
+                current_control(),
+            )
+        )
 
     def _rank(self, fitted: Fitted[TreeEnsemble], X: Matrix, top_k: int, tree_ids: NDArray[np.int32]) -> TopK:
-        forest, tail = fitted.state.forest.native(), self._tail(fitted.state)
-        n_features_used = fitted.state.n_features_used
-        if sp.issparse(X) and n_features_used > _MANY_FEATURES:
-            # Each thread has room for a dense row: number only the features that there are.
-            named = [forest["split_features"], *([] if tail is None else [tail["indices"]])]
-            X, (forest["split_features"], *centres) = with_fewer_columns(X, named)
-            if tail is not None:
-                tail["indices"] = centres[0]
-            n_features_used = X.shape[1]
+        X, forest, tail, n_features_used = self._native(fitted, X)
         label_ids, scores = _core.predict_forest(
             native_rows(X),
             forest,
@@ -274,12 +284,31 @@ class FastXML(WeightedClassifier):
         )
         return TopK(label_ids, scores)
 
+    def _native(
+        self, fitted: Fitted[TreeEnsemble], X: Matrix
+    ) -> tuple[Matrix, dict[str, Any], dict[str, Any] | None, int]:
+        """Return rows, trees and tail classifiers as the kernels take them, and how many features they name."""
+        forest, tail = fitted.state.forest.native(), self._tail(fitted.state)
+        n_features_used = fitted.state.n_features_used
+        if sp.issparse(X) and n_features_used > _MANY_FEATURES:
+            # Each thread has room for a dense row: number only the features that there are.
+            named = [forest["split_features"], *([] if tail is None else [tail["indices"]])]
+            X, (forest["split_features"], *centres) = with_fewer_columns(X, named)
+            if tail is not None:
+                tail["indices"] = centres[0]
+            n_features_used = X.shape[1]
+        return X, forest, tail, n_features_used
+
     def _tail(self, state: Any) -> dict[str, Any] | None:
         """Tail classifiers that rank the trees' labels again; FastXML has none."""
         return None
 
     def _contributions(self, fitted: Fitted[TreeEnsemble], x_row: Matrix, label_id: int) -> Contributions | None:
         return path_contributions(fitted.state.forest, x_row, label_id)
+
+
+def _all_trees(fitted: Fitted[TreeEnsemble]) -> NDArray[np.int32]:
+    return np.arange(len(fitted.state.forest.tree_roots), dtype=np.int32)
 
 
 def path_contributions(forest: LinearForest, x_row: Matrix, label_id: int) -> Contributions:

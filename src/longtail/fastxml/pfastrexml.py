@@ -165,6 +165,7 @@ class PfastreXML(PfastXML):
     n_candidates: Annotated[int, Int(1, 2**31 - 1)] = 1000
 
     _State: ClassVar[type[State]] = TreesAndCentres
+    _ranks_by_value: ClassVar[bool] = False  # a score costs a distance: only those of the best are computed
 
     def _fit(
         self, X: Matrix, Y: sp.csr_array, run: Run, *, row_weights: NDArray[np.float32] | None = None, **_options: Any

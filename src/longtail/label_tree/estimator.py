@@ -22,6 +22,8 @@ from longtail._ranges import Between, OneOf
 from longtail._rules import Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
+from longtail.calibration import held_out_share
+from longtail.calibration.power import Valued
 from longtail.execution import Executor, Run, Shard, StepPlan, ThreadExecutor
 from longtail.label_tree import growing, shapes, training
 from longtail.label_tree.estimate import probe
@@ -137,6 +139,7 @@ class LabelTree(XMCClassifier):
 
     _State: ClassVar[type[State]] = LabelForest
     _can_add_labels: ClassVar[bool] = True
+    _ranks_by_value: ClassVar[bool] = True
     _absent: ClassVar[dict[str, Any]] = {"balance_beta": 0.9}
 
     # ---- the family -------------------------------------------------------------------------------------------
@@ -258,7 +261,7 @@ class LabelTree(XMCClassifier):
         rows, _ = self._training_rows(X)
         Y = checked_labels("LabelTree", Y, rows.shape[0]).Y
         found = probe(self, _sparse(rows), Y, resolve_n_jobs(self.n_jobs))
-        return found.with_calibration() if calibrate else found
+        return found.with_calibration(held_out_share(rows.shape[0])) if calibrate else found
 
     def _fit(
         self,
@@ -397,18 +400,31 @@ class LabelTree(XMCClassifier):
 
     def _top_k(self, fitted: Fitted[LabelForest], X: Matrix, top_k: int) -> TopK:
         X = _sparse(X)
-        label_ids, scores = _core.predict_label_tree(
-            native_rows(X),
-            fitted.state.native,
-            self._beam_width(fitted.state),
-            self._link_power,
-            1.0,
-            self._path_weight,
-            top_k,
-            min(resolve_n_jobs(self.n_jobs), max(1, X.shape[0] // 64)),
-            current_control(),
+        beam = self._beam_width(fitted.state), self._link_power, 1.0, self._path_weight
+        return TopK(
+            *_core.predict_label_tree(
+                native_rows(X), fitted.state.native, *beam, top_k, self._n_threads(X), current_control()
+            )
         )
-        return TopK(label_ids, scores)
+
+    def _by_value(self, fitted: Fitted[LabelForest], X: Matrix, values: _core.ValueTable, top_k: int) -> Valued:
+        X, n_labels = _sparse(X), fitted.facts.n_labels
+        beam = self._beam_width(fitted.state), self._link_power, 1.0, self._path_weight
+        return Valued(
+            *_core.predict_label_tree_by_value(
+                native_rows(X),
+                fitted.state.native,
+                n_labels,
+                *beam,
+                values,
+                top_k,
+                self._n_threads(X),
+                current_control(),
+            )
+        )
+
+    def _n_threads(self, X: Matrix) -> int:
+        return min(resolve_n_jobs(self.n_jobs), max(1, int(X.shape[0]) // 64))
 
     def _contributions(self, fitted: Fitted[LabelForest], x_row: Matrix, label_id: int) -> Contributions:
         return path_contributions(

@@ -112,8 +112,9 @@ class Tagger(ChangeableTagger):
             How much each text counts, for estimators whose ``fit`` takes weights.
         calibrate : bool, default False
             Also learn probabilities: `tag` then ranks by them and decides how many labels a text gets. A second
-            estimator is trained on four fifths of the texts and calibrated on the others, which costs 0.8 times the
-            fit of the estimator in addition; texts are vectorised once. With held-out texts of your own, call
+            estimator is trained on three fifths of the texts (of more than 25,000 texts: on up to four fifths) and
+            calibrated on the others, which costs 0.6 to 0.8 times the fit of the estimator in addition; texts are
+            vectorised once. With held-out texts of your own, call
             `calibrate` instead.
         executor, checkpoint, progress
             As for the estimator's ``fit``.
