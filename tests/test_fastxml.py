@@ -53,10 +53,10 @@ def test_solver_reaches_liblinears_objective(dense: bool, n_rows: int, right_cos
     X = X.astype(np.float32)
     right = X[:, :5].sum(axis=1) + 0.3 * rng.standard_normal(n_rows) > 0.5
     costs = np.where(right, right_cost, -left_cost).astype(np.float32)
-    plan = lt.FastXML(max_newton=1000, max_passes=100, solver_tolerance=1e-5)._plan(sp.csr_array(X), sp.csr_array(X))
+    csr = canonical_csr(sp.csr_array(X))
+    plan = lt.FastXML(max_newton=1000, max_passes=100, solver_tolerance=1e-5)._plan(csr, csr)
     config = _core.TreeConfig(**plan.params, stream=0)
-    csr = sp.csr_array(X)
-    rows = native_rows(X if dense else canonical_csr(csr))
+    rows = native_rows(X if dense else csr)
     weights, reached = _core.solve_l1_logistic(rows, costs, config)
 
     with_bias = np.hstack([X, np.ones((n_rows, 1), np.float32)]).astype(np.float64)  # penalised like any feature
@@ -75,6 +75,17 @@ def test_every_tree_learns_obvious_topics() -> None:
     top = model.predict_top_k(X[500:], top_k=1).label_ids.ravel()
     assert Y[500:].toarray()[np.arange(100), top].mean() > 0.95
     assert model.tree_precision_.min() > 0.2
+
+
+def test_a_tree_is_the_same_with_and_without_the_columns_of_all_trees() -> None:
+    X, Y = (canonical_csr(part) for part in topic_data(600))
+    plan = lt.FastXML()._plan(X, Y)
+    assert [name for name in plan.arrays if name.startswith("column_")]
+    without = {name: part for name, part in plan.arrays.items() if not name.startswith("column_")}
+    grown = [plan.task(arrays, plan.params, 3, _core.Control()) for arrays in (plan.arrays, without)]
+    assert {name: part.tobytes() for name, part in grown[0].items()} == {
+        name: part.tobytes() for name, part in grown[1].items()
+    }
 
 
 def test_a_forest_over_dense_rows_is_as_good_as_one_over_the_same_sparse_rows() -> None:

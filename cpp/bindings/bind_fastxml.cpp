@@ -7,6 +7,7 @@
 
 #include "bindings/arrays.hpp"
 #include "decisions/best_values.hpp"
+#include "fastxml/column_pool.hpp"
 #include "fastxml/forest.hpp"
 #include "fastxml/grow_tree.hpp"
 
@@ -105,6 +106,15 @@ fastxml::TailView as_tail(const ArraysDict& arrays) {
     return tail;
 }
 
+// What feature_columns() gave, or no columns.
+CsrView as_columns(const std::optional<ArraysDict>& arrays) {
+    if (!arrays) return {};
+    const auto indptr = as_span(nb::cast<Array1<std::int64_t>>((*arrays)["indptr"], false));
+    return {static_cast<std::int64_t>(indptr.size()) - 1, 0, indptr,
+            as_span(nb::cast<Array1<std::int32_t>>((*arrays)["rows"], false)),
+            as_span(nb::cast<Array1<float>>((*arrays)["values"], false))};
+}
+
 struct SolvedL1 {
     std::vector<float> weights;
     double objective = 0.0;
@@ -138,21 +148,39 @@ void bind_fastxml(nb::module_& m) {
     bind_config(m);
 
     m.def(
+        "feature_columns",
+        [](const Rows& x) {
+            fastxml::FeatureColumns columns;
+            {
+                const nb::gil_scoped_release no_gil;
+                columns = fastxml::transpose(std::get<CsrView>(x.view));
+            }
+            ArraysDict out;
+            out["indptr"] = to_numpy(std::move(columns.indptr));
+            out["rows"] = to_numpy(std::move(columns.rows));
+            out["values"] = to_numpy(std::move(columns.values));
+            return out;
+        },
+        nb::arg("x"), "Give the entries of sparse rows by column, for grow_tree: once for all trees.");
+
+    m.def(
         "grow_tree",
-        [](const Rows& x, std::int64_t n_labels, const Array1<std::int64_t>& label_indptr,
-           const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& label_weights,
-           const std::optional<Array1<float>>& row_weights, const TreeConfig& config, Control& control) {
+        [](const Rows& x, const std::optional<ArraysDict>& columns, std::int64_t n_labels,
+           const Array1<std::int64_t>& label_indptr, const Array1<std::int32_t>& label_ids,
+           const std::optional<Array1<float>>& label_weights, const std::optional<Array1<float>>& row_weights,
+           const TreeConfig& config, Control& control) {
             check_row_weights(x, row_weights);
+            const CsrView by_column = as_columns(columns);
             Tree grown;
             {
                 const nb::gil_scoped_release no_gil;
-                grown =
-                    fastxml::grow_tree(x.view, as_labels(n_labels, label_indptr, label_ids),
-                                       as_optional_span(label_weights), as_optional_span(row_weights), config, control);
+                grown = fastxml::grow_tree(x.view, as_labels(n_labels, label_indptr, label_ids),
+                                           as_optional_span(label_weights), as_optional_span(row_weights), config,
+                                           control, by_column);
             }
             return tree_arrays(std::move(grown));
         },
-        nb::arg("x"), nb::arg("n_labels"), nb::arg("label_indptr"), nb::arg("label_ids"),
+        nb::arg("x"), nb::arg("columns").none(), nb::arg("n_labels"), nb::arg("label_indptr"), nb::arg("label_ids"),
         nb::arg("label_weights").none(), nb::arg("row_weights").none(), nb::arg("config"), nb::arg("control"),
         "Grow one FastXML tree; give its flat arrays by name.");
 

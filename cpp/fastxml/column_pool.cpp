@@ -1,10 +1,46 @@
 #include "fastxml/column_pool.hpp"
 
-#include <algorithm>
+#include <array>
 #include <bit>
-#include <cmath>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace longtail::fastxml {
+namespace {
+
+#if defined(__AVX2__) && !defined(__AVX512F__)
+constexpr std::int64_t kEight = 8;
+
+// For every set of lanes, as bits: their numbers in ascending order. What follows them does not matter.
+constexpr auto kChosenLanes = [] {
+    std::array<std::array<std::uint8_t, kEight>, 256> table{};
+    for (std::size_t set = 0; set < table.size(); ++set)
+        for (std::uint8_t lane = 0, at = 0; lane < kEight; ++lane)
+            if ((set >> lane & 1) != 0) table[set][at++] = lane;
+    return table;
+}();
+
+__m256i chosen_lanes(unsigned set) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(kChosenLanes[set].data())));
+}
+__m256i compress(__m256i words, __m256i lanes) { return _mm256_permutevar8x32_epi32(words, lanes); }
+void store(void* target, __m256i words) { _mm256_storeu_si256(static_cast<__m256i*>(target), words); }
+
+float add_lanes(__m256 lanes) {
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(lanes), _mm256_extractf128_ps(lanes, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+#endif
+
+// |value| where the mask is all ones, zero where it is zero: a branch on the side of a row would be mispredicted.
+float masked_magnitude(float value, std::int32_t mask) {
+    return std::bit_cast<float>(std::bit_cast<std::int32_t>(value) & mask & 0x7FFFFFFF);
+}
+
+}  // namespace
 
 FeatureColumns transpose(const CsrView& x) {
     FeatureColumns columns;
@@ -26,8 +62,8 @@ FeatureColumns transpose(const CsrView& x) {
 ColumnPool::ColumnPool(const CsrView& columns, float largest_cost) : columns_(columns), largest_cost_(largest_cost) {
     const auto room = static_cast<std::size_t>(columns.indptr.back() + NodeColumns::kLanes);
     for (Stack& stack : stacks_) {
-        stack.rows = std::make_unique_for_overwrite<std::int32_t[]>(room);
-        stack.values = std::make_unique_for_overwrite<float[]>(room);
+        stack.rows.resize(room);
+        stack.values.resize(room);
     }
     for (std::int64_t j = 0; j < columns.n_rows; ++j)
         if (columns.row_size(j) > 0)
@@ -68,19 +104,45 @@ void ColumnPool::split_column(const std::int32_t* rows, const float* values, std
         left_magnitude = kernels::add_lanes(left_sums);
         right_magnitude = kernels::add_lanes(right_sums);
     }
+#elif defined(__AVX2__)
+    const __m256 sign = _mm256_set1_ps(-0.0F);
+    __m256 left_sums = _mm256_setzero_ps();
+    __m256 right_sums = _mm256_setzero_ps();
+    for (; k + kEight <= n; k += kEight) {
+        const __m256 value = _mm256_loadu_ps(values + k);
+        const __m256i place =
+            _mm256_i32gather_epi32(places, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows + k)), 4);
+        const __m256 is_right = _mm256_castsi256_ps(_mm256_srai_epi32(place, 31));
+        const auto right_set = static_cast<unsigned>(_mm256_movemask_ps(is_right));
+        const __m256i left_lanes = chosen_lanes(~right_set & 0xFF);
+        const __m256i right_lanes = chosen_lanes(right_set);
+        const __m256i right_place = _mm256_xor_si256(place, _mm256_set1_epi32(-1));
+        store(left.rows + left.next, compress(place, left_lanes));
+        store(left.values + left.next, compress(_mm256_castps_si256(value), left_lanes));
+        store(right.rows + right.next, compress(right_place, right_lanes));
+        store(right.values + right.next, compress(_mm256_castps_si256(value), right_lanes));
+        const __m256 magnitude = _mm256_andnot_ps(sign, value);
+        left_sums = _mm256_add_ps(left_sums, _mm256_andnot_ps(is_right, magnitude));
+        right_sums = _mm256_add_ps(right_sums, _mm256_and_ps(is_right, magnitude));
+        const int n_right = std::popcount(right_set);
+        right.next += n_right;
+        left.next += kEight - n_right;
+    }
+    left_magnitude = add_lanes(left_sums);
+    right_magnitude = add_lanes(right_sums);
 #endif
     for (; k < n; ++k) {
         const std::int32_t place = places[rows[k]];
         const float value = values[k];
-        const bool is_right = place < 0;
+        const std::int32_t right_mask = place >> 31;
         left.rows[left.next] = place;
         left.values[left.next] = value;
         right.rows[right.next] = ~place;
         right.values[right.next] = value;
-        left.next += !is_right;
-        right.next += is_right;
-        left_magnitude += is_right ? 0.0F : std::fabs(value);
-        right_magnitude += is_right ? std::fabs(value) : 0.0F;
+        left.next += 1 + right_mask;
+        right.next -= right_mask;
+        left_magnitude += masked_magnitude(value, ~right_mask);
+        right_magnitude += masked_magnitude(value, right_mask);
     }
     left.magnitude = left_magnitude;
     right.magnitude = right_magnitude;
@@ -103,8 +165,8 @@ void ColumnPool::split(const Node& node, std::span<const std::int32_t> places, b
     const int left_stack = node.stack == kNoStack ? 0 : node.stack;
     Stack& left_on = stacks_[left_stack];
     Stack& right_on = stacks_[1 - left_stack];
-    Cursor left_cursor{left_on.rows.get(), left_on.values.get(), node.begin};
-    Cursor right_cursor{right_on.rows.get(), right_on.values.get(), right_on.top};
+    Cursor left_cursor{left_on.rows.data(), left_on.values.data(), node.begin};
+    Cursor right_cursor{right_on.rows.data(), right_on.values.data(), right_on.top};
     const std::int64_t right_begin = right_on.top;
     for (const ColumnRange& range : from.ranges) {
         const std::int64_t first_left = left_cursor.next;

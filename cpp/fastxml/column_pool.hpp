@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
+#include "base/aligned.hpp"
 #include "base/views.hpp"
 #include "fastxml/node_columns.hpp"
 
@@ -47,7 +47,7 @@ public:
     ColumnsView view(const Node& node) const {
         const auto ranges = std::span(ranges_).subspan(node.first, node.last - node.first);
         if (node.stack == kNoStack) return {columns_.indices.data(), columns_.values.data(), ranges};
-        return {stacks_[node.stack].rows.get(), stacks_[node.stack].values.get(), ranges};
+        return {stacks_[node.stack].rows.data(), stacks_[node.stack].values.data(), ranges};
     }
     float largest_cost() const { return largest_cost_; }
 
@@ -64,8 +64,8 @@ private:
     static constexpr int kNoStack = 2;
 
     struct Stack {
-        std::unique_ptr<std::int32_t[]> rows;  // not vectors: zeros would be written for nothing
-        std::unique_ptr<float[]> values;
+        LargeVector<std::int32_t> rows;
+        LargeVector<float> values;
         std::int64_t top = 0;
     };
     // Where the entries of one side are written.

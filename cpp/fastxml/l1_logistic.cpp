@@ -38,11 +38,26 @@ void evaluate_rows(const float* __restrict a, const float* __restrict scores, st
     }
 }
 
+// losses = |a| log(1 + exp(-margin)) at the scores that a step leads to; returns how much their sum changes.
+double evaluate_losses(const float* __restrict a, const float* __restrict scores, const float* __restrict moved,
+                       float step, const float* __restrict losses_before, std::size_t n, float* __restrict losses) {
+    float lanes[kLanes] = {};
+    for (std::size_t i = 0; i < n; i += kLanes)
+        for (std::size_t k = i; k < i + kLanes; ++k) {
+            const float sign = a[k] < 0.0F ? -1.0F : 1.0F;
+            losses[k] = std::fabs(a[k]) * logistic_loss(sign * (scores[k] + step * moved[k]));
+            lanes[k - i] += losses[k] - losses_before[k];
+        }
+    double change = 0.0;
+    for (const float lane : lanes) change += lane;
+    return change;
+}
+
 }  // namespace
 
 void L1Logistic::solve(const NodeColumns& x, std::span<const float> signed_costs, std::span<const ColumnStart> starts,
                        const L1Config& config, Random& random) {
-    start(x, starts);
+    start(x, signed_costs, starts);
     float margin = kEverything;
     bool has_failed = false;
     for (std::int32_t model = 0; model < config.max_newton; ++model) {
@@ -65,7 +80,7 @@ void L1Logistic::solve(const NodeColumns& x, std::span<const float> signed_costs
     }
 }
 
-void L1Logistic::start(const NodeColumns& x, std::span<const ColumnStart> starts) {
+void L1Logistic::start(const NodeColumns& x, std::span<const float> signed_costs, std::span<const ColumnStart> starts) {
     const auto n_columns = static_cast<std::size_t>(x.n_columns);
     const auto stride = static_cast<std::size_t>(x.stride);
     if (!starts.empty()) {
@@ -82,7 +97,11 @@ void L1Logistic::start(const NodeColumns& x, std::span<const ColumnStart> starts
     wrong_.assign(stride, 0.5F);  // at w = 0
     residuals_.resize(stride);
     hessian_.resize(stride);
-    moved_.resize(stride);
+    moved_.assign(stride, 0.0F);
+    losses_.assign(stride, 0.0F);
+    tried_losses_.resize(stride);
+    evaluate_losses(signed_costs.data(), scores.data(), moved_.data(), 0.0F, tried_losses_.data(), stride,
+                    losses_.data());
     largest_drift_ = norm_drift_ = 0.0;
     has_gradients_ = !starts.empty();
     inner_tolerance_ = 1.0;
@@ -225,20 +244,14 @@ bool L1Logistic::line_search(std::span<const float> signed_costs) {
         double new_norm = 0.0;
         for (const std::int32_t j : working_) new_norm += std::fabs(weight_after(columns_[j], step));
         if (halving == 0) slope = expected + new_norm - old_norm;
-        float lanes[kLanes] = {};
-        double change = new_norm - old_norm;
-        for (std::size_t i = 0; i < n; i += kLanes)
-            for (std::size_t k = 0; k < kLanes; ++k) {
-                const float a = signed_costs[i + k];
-                const float sign = a < 0.0F ? -1.0F : 1.0F;
-                const float s = scores[i + k];
-                lanes[k] += std::fabs(a) * (logistic_loss(sign * (s + step * moved_[i + k])) - logistic_loss(sign * s));
-            }
-        for (const float lane : lanes) change += lane;
+        const double change = new_norm - old_norm +
+                              evaluate_losses(signed_costs.data(), scores.data(), moved_.data(), step, losses_.data(),
+                                              n, tried_losses_.data());
         accepted = change <= kSufficientDecrease * step * slope && change < -kSmallestDecrease;
         if (accepted) {
             for (const std::int32_t j : working_) columns_[j].weight = weight_after(columns_[j], step);
             for (std::size_t i = 0; i < n; ++i) scores[i] += step * moved_[i];
+            losses_.swap(tried_losses_);
         }
     }
     for (const std::int32_t j : working_) columns_[j].target = columns_[j].weight;

@@ -72,7 +72,7 @@ private:
     static float weight_after(const Column& column, float step) {
         return step == 1.0F ? column.target : column.weight + step * (column.target - column.weight);
     }
-    void start(const NodeColumns& x, std::span<const ColumnStart> starts);
+    void start(const NodeColumns& x, std::span<const float> signed_costs, std::span<const ColumnStart> starts);
     void refresh_rows(std::span<const float> signed_costs);
     bool is_certainly_inside(std::size_t column, float margin) const;
     Violation choose_working_set(const NodeColumns& x, float margin);
@@ -92,6 +92,8 @@ private:
     AlignedVector<float> wrong_;        // -r_i / a_i: the share of the row's cost that is still to be had
     AlignedVector<float> residuals_;    // r_i, the derivative of the loss by w.x_i
     AlignedVector<float> hessian_;      // second derivative by w.x_i
+    AlignedVector<float> losses_;       // |a_i| log(1 + exp(-margin)) at the scores
+    AlignedVector<float> tried_losses_;
     AlignedVector<float> moved_;  // hessian_i * (x_i . step): what coordinate descent sees of the other coordinates
 };
 

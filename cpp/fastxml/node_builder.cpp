@@ -8,8 +8,11 @@ namespace longtail::fastxml {
 namespace {
 
 // A column is frequent when at least one row in this many has it: then sixteen rows per instruction, zeros included, are
-// faster than a list.
-constexpr std::int64_t kFrequentShare = NodeColumns::kHasPacked ? 16 : 8;
+// faster than a list. Plain columns of large nodes do not fit into the cache, so that they must be half full.
+constexpr std::int64_t frequent_share(std::int64_t n_rows) {
+    if (NodeColumns::kHasPacked) return 16;
+    return n_rows <= 512 ? 6 : 2;
+}
 
 // Nodes with at most this many rows pack all columns: lists are not worth a branch there.
 constexpr std::int64_t kAllPacked = NodeColumns::kHasPacked ? 128 : 0;
@@ -103,7 +106,7 @@ void NodeBuilder::choose(const FeatureSum& sum, std::int32_t feature) {
 // Number the columns and make room for those that are not lists: zero everywhere but for the bias.
 void NodeBuilder::lay_out() {
     const std::int64_t n = columns_.n_rows;
-    const auto is_frequent = [n](const Chosen& c) { return n <= kAllPacked || c.count * kFrequentShare >= n; };
+    const auto is_frequent = [n](const Chosen& c) { return n <= kAllPacked || c.count * frequent_share(n) >= n; };
     const auto append = [this](std::size_t c) {
         columns_of_[c] = columns_.n_columns++;
         columns_.feature_ids.push_back(chosen_[c].feature);
@@ -150,32 +153,31 @@ NodeBuilder::FeatureSum NodeBuilder::sum_column(const std::int32_t* rows, const 
     std::int32_t k = 0;
 #if defined(__AVX512F__)
     if (count >= NodeColumns::kLanes) {
-        __m512 plain = _mm512_setzero_ps();
-        __m512 absolute = _mm512_setzero_ps();
+        __m512 plain_lanes = _mm512_setzero_ps();
+        __m512 absolute_lanes = _mm512_setzero_ps();
         for (; k + NodeColumns::kLanes <= count; k += NodeColumns::kLanes) {
             const __m512 ax = _mm512_mul_ps(_mm512_loadu_ps(values + k), kernels::gather(a, rows + k));
-            plain = _mm512_add_ps(plain, ax);
-            absolute = _mm512_add_ps(absolute, _mm512_abs_ps(ax));
+            plain_lanes = _mm512_add_ps(plain_lanes, ax);
+            absolute_lanes = _mm512_add_ps(absolute_lanes, _mm512_abs_ps(ax));
         }
-        sum = {kernels::add_lanes(plain), kernels::add_lanes(absolute)};
+        sum = {kernels::add_lanes(plain_lanes), kernels::add_lanes(absolute_lanes)};
     }
 #endif
-    FeatureSum even;
-    FeatureSum odd;
-    for (; k + 2 <= count; k += 2) {
-        const float first = a[rows[k]] * values[k];
-        const float second = a[rows[k + 1]] * values[k + 1];
-        even.plain += first;
-        even.absolute += std::fabs(first);
-        odd.plain += second;
-        odd.absolute += std::fabs(second);
+    kernels::Four plain = {};
+    kernels::Four absolute = {};
+    for (; k + 4 <= count; k += 4) {
+        const kernels::Four ax = kernels::load_four(values + k) * kernels::gather_four(a, rows + k);
+        plain += ax;
+        absolute += kernels::magnitude(ax);
     }
-    if (k < count) {
-        const float last = a[rows[k]] * values[k];
-        even.plain += last;
-        even.absolute += std::fabs(last);
+    FeatureSum rest;
+    for (; k < count; ++k) {
+        const float ax = a[rows[k]] * values[k];
+        rest.plain += ax;
+        rest.absolute += std::fabs(ax);
     }
-    return {sum.plain + (even.plain + odd.plain), sum.absolute + (even.absolute + odd.absolute)};
+    return {sum.plain + (kernels::add_lanes(plain) + rest.plain),
+            sum.absolute + (kernels::add_lanes(absolute) + rest.absolute)};
 }
 
 void NodeBuilder::build_from_pool(const ColumnsView& pooled, std::span<const float> signed_costs) {

@@ -31,7 +31,7 @@ struct NodeColumns {
     std::int32_t n_packed = 0;
     std::int32_t n_columns = 0;
     std::vector<std::int32_t> feature_ids;
-    AlignedVector<float> plain;       // n_plain x stride
+    LargeVector<float> plain;         // n_plain x stride
     std::vector<std::uint16_t> bits;  // n_packed x stride / 16
     struct Range {
         std::int64_t begin;

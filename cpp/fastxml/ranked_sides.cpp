@@ -39,20 +39,28 @@ bool insertion_sort(std::vector<std::int64_t>& keys) {
     return true;
 }
 
-// Sort by the upper half of the keys, which must not be negative; equal ones keep their order.
-void radix_sort(std::vector<std::int64_t>& keys, std::vector<std::int64_t>& spare) {
-    constexpr int kBits = 11;
+// Sort by the upper half of the keys, which must not be negative; equal ones keep their order. Few keys are not worth
+// many buckets.
+template <int kBits>
+void radix_sort_by(std::vector<std::int64_t>& keys, std::vector<std::int64_t>& spare) {
+    constexpr int kDigits = (31 + kBits - 1) / kBits;
     constexpr std::size_t kBuckets = std::size_t{1} << kBits;
-    std::uint32_t counts[3][kBuckets] = {};
+    std::uint32_t counts[kDigits][kBuckets] = {};
     for (const std::int64_t key : keys)
-        for (int digit = 0; digit < 3; ++digit) ++counts[digit][(key >> (32 + kBits * digit)) % kBuckets];
+        for (int digit = 0; digit < kDigits; ++digit) ++counts[digit][(key >> (32 + kBits * digit)) % kBuckets];
     spare.resize(keys.size());
-    for (int digit = 0; digit < 3; ++digit) {
+    for (int digit = 0; digit < kDigits; ++digit) {
         std::uint32_t next = 0;
         for (std::uint32_t& count : counts[digit]) next += std::exchange(count, next);
         for (const std::int64_t key : keys) spare[counts[digit][(key >> (32 + kBits * digit)) % kBuckets]++] = key;
         keys.swap(spare);
     }
+}
+void radix_sort(std::vector<std::int64_t>& keys, std::vector<std::int64_t>& spare) {
+    if (keys.size() < 1024)
+        radix_sort_by<8>(keys, spare);
+    else
+        radix_sort_by<11>(keys, spare);
 }
 
 }  // namespace
@@ -176,10 +184,12 @@ void RankedSides::rank_labels(bool right, bool is_nearly_ranked) {
         count_ranks(keys, discounts);
         return;
     }
+    bool is_ranked = false;
     if (is_nearly_ranked) {
         for (auto& key : keys) key = key_of(static_cast<std::size_t>(key & kLabelBits));
-        if (!insertion_sort(keys)) std::sort(keys.begin(), keys.end());
-    } else {
+        is_ranked = insertion_sort(keys);
+    }
+    if (!is_ranked) {
         for (std::size_t l = 0; l < n; ++l) keys[l] = key_of(l);
         radix_sort(keys, spare_keys_);
     }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/aligned.hpp"
 #include "base/parallel_for.hpp"
 #include "base/random.hpp"
 #include "base/top_k.hpp"
@@ -140,4 +141,14 @@ TEST_CASE("select_top_k orders by score, breaks ties by lower id and pads with -
     select_top_k(one, ids, scores);
     CHECK(ids == std::array<std::int32_t, 3>{4, -1, -1});
     CHECK(scores == std::array<float, 3>{-1.0F, 0.0F, 0.0F});
+}
+
+TEST_CASE("large vectors lie on huge pages, small ones on cache lines") {
+    LargeVector<float> numbers;
+    for (const std::size_t n : {std::size_t{10}, std::size_t{3} << 20, std::size_t{4} << 20}) {
+        numbers.resize(n);
+        std::fill(numbers.begin(), numbers.end(), 1.0F);
+        const std::size_t border = n * sizeof(float) >= (std::size_t{4} << 20) ? std::size_t{2} << 20 : 64;
+        CHECK(reinterpret_cast<std::uintptr_t>(numbers.data()) % border == 0);
+    }
 }

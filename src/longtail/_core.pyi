@@ -268,7 +268,12 @@ class TreeConfig:
 
     def __init__(self, **given: object) -> None: ...
 
-def grow_tree(x: Rows, n_labels: int, label_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], label_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, row_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, config: TreeConfig, control: Control) -> dict[str, object]:
+def feature_columns(x: Rows) -> dict[str, object]:
+    """
+    Give the entries of sparse rows by column, for grow_tree: once for all trees.
+    """
+
+def grow_tree(x: Rows, columns: dict[str, object] | None, n_labels: int, label_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], label_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, row_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, config: TreeConfig, control: Control) -> dict[str, object]:
     """Grow one FastXML tree; give its flat arrays by name."""
 
 def check_forest(arrays: dict[str, object], n_features: int, n_labels: int) -> None:
