@@ -156,12 +156,19 @@ def test_labels_are_learnt_and_scores_are_shares(model: XMCClassifier) -> None:
 
 def test_leaves_hold_the_shares_of_their_rows() -> None:
     data = problem()
-    model = lt.MLRF(n_trees=1, max_leaf_size=300).fit(data.X, data.Y)
+    model = lt.MLRF(n_trees=1, max_leaf_size=300, bootstrap=True).fit(data.X, data.Y)
     rows = np.random.default_rng([0, 0]).integers(300, size=300)
     expected = data.Y[rows].toarray().mean(axis=0)
     found = np.zeros(15)
     found[model.leaf_label_ids_] = model.leaf_values_
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_trees_are_grown_on_all_rows_unless_rows_are_drawn() -> None:
+    data = problem()
+    model = lt.MLRF(n_trees=2, max_leaf_size=300).fit(data.X, data.Y)
+    ones, halves = model.leaf_values_[:15].sum() * 2, data.Y.toarray().mean(axis=0).sum()
+    assert ones == pytest.approx(halves, rel=1e-5)
 
 
 def test_damaged_trees_are_refused() -> None:
@@ -175,7 +182,7 @@ def test_damaged_trees_are_refused() -> None:
 
 def test_balance_is_the_mean_depth_of_the_rows_over_that_of_full_leaves() -> None:
     data = problem()
-    model = lt.MLRF(n_trees=3, max_leaf_size=10, n_jobs=1).fit(data.X, data.Y)
+    model = lt.MLRF(n_trees=3, max_leaf_size=10, bootstrap=True, n_jobs=1).fit(data.X, data.Y)
     dense = data.X.toarray()
     for tree, depth in enumerate(model.tree_depths_):
         begin = model.tree_begin_[tree]

@@ -15,7 +15,7 @@ from longtail._cancel import current_control
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix, canonical_csr, native_rows, with_columns
 from longtail._ranges import Between
-from longtail._rules import Int, Nothing
+from longtail._rules import Bool, Int, Nothing
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.baselines.shared_arrays import arrays_of, data_of, run_tasks
@@ -72,7 +72,7 @@ def _grow(arrays: Arrays, params: Params, task_id: int, control: _core.Control, 
         Y.shape[1],
         Y.indptr,
         Y.indices,
-        rng.integers(n_rows, size=n_rows),  # a bootstrap sample
+        rng.integers(n_rows, size=n_rows) if params["bootstrap"] else np.arange(n_rows),
         criterion == "ndcg",
         int(params["n_features_tried"] or max(1, round(np.sqrt(n_features)))),
         int(params["n_thresholds"] or 1),
@@ -93,7 +93,8 @@ class LabelForest(XMCClassifier):
     """Base of MLRF and MLRFnDCG."""
 
     n_trees: Annotated[int, Int(1), Between(10, 200, log=True)] = 50
-    max_leaf_size: Annotated[int, Int(1), Between(1, 50, log=True)] = 5
+    max_leaf_size: Annotated[int, Int(1), Between(1, 50, log=True)] = 10
+    bootstrap: Annotated[bool, Bool()] = False
     n_features_tried: Annotated[int | None, Int(1), Nothing()] = None
     n_thresholds: Annotated[int, Int(1, 255)] = 4
     leaf_top_k: Annotated[int, Int(1)] = 100
@@ -102,6 +103,8 @@ class LabelForest(XMCClassifier):
     _learn: ClassVar[Any]
     # Scores are shares of the rows in a leaf.
     _threshold: ClassVar[float] = 0.4
+    # Models of 0.2.0 were grown on drawn rows.
+    _absent: ClassVar[dict[str, Any]] = {"bootstrap": True}
 
     def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> RandomForest:
         shards = run_tasks(self, run, type(self)._learn, "trees", self.n_trees, arrays_of(X, Y))
@@ -128,17 +131,18 @@ class LabelForest(XMCClassifier):
 class MLRF(LabelForest):
     """A random forest whose splits minimise the Gini index of the labels.
 
-    Every tree is grown on a bootstrap sample. A node tries thresholds on a random choice of the features that its rows
-    have, and takes the split with the least Gini index of the label distributions of its two sides. A leaf keeps the
-    shares of its rows that carry each label; the forest averages them. Only the stored entries of X and Y are visited:
-    scikit-learn's trees would need a dense array of rows times labels. A baseline of the FastXML paper (Table 2).
-    Memory: 8 bytes per label and leaf.
+    A node tries thresholds on a random choice of the features that its rows have, and takes the split with the least
+    Gini index of the label distributions of its two sides. A leaf keeps the shares of its rows that carry each label;
+    the forest averages them. Only the stored entries of X and Y are visited: scikit-learn's trees would need a dense
+    array of rows times labels. A baseline of the FastXML paper (Table 2). Memory: 8 bytes per label and leaf.
 
     Parameters
     ----------
     n_trees : int, default 50
-    max_leaf_size : int, default 5
+    max_leaf_size : int, default 10
         Nodes with at most this many rows become leaves.
+    bootstrap : bool, default False
+        Grow every tree on as many rows drawn with replacement, instead of on all rows.
     n_features_tried : int or None, default None
         Features per node; None takes the square root of their number.
     n_thresholds : int, default 4
