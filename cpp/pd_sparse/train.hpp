@@ -24,7 +24,8 @@ struct Weights {
     std::vector<std::int64_t> indptr;
     std::vector<std::int32_t> label_ids;
     std::vector<float> values;
-    std::vector<double> objectives;  // the dual objective after each epoch, with the l1 penalty; never falls but for rounding
+    std::vector<double>
+        objectives;  // the dual objective after each epoch, with the l1 penalty; never falls but for rounding
     std::vector<double> precisions;  // the mean of P@1, 3 and 5 of the held-out rows, several times per epoch; then
                                      // those of the second training
 };
