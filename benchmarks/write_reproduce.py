@@ -48,13 +48,21 @@ def overview(papers: list[reproduce.Paper], lines: Lines) -> str:
     table = ["| paper | | | rows measured |", "|---|---|---|---|"]
     for paper in papers:
         for item in paper.items:
-            rows = [(block, row) for block in item.blocks for row in block.rows]
-            n_found = sum(bool(good_lines(item, block, row, lines)) for block, row in rows)
-            state = f"{n_found} of {len(rows)}" if rows else "drawn from the data"
-            if item.why_not:
-                state = f"no: {item.why_not}"
+            state = f"no: {item.why_not}" if item.why_not else measured(item, lines)
             table.append(f"| {paper.key} | {item.name} | {item.caption} | {state} |")
     return "\n".join(table) + "\n"
+
+
+def measured(item: reproduce.Item, lines: Lines) -> str:
+    """Count the rows that were measured, of those that can be; data sets without any result are not at hand."""
+    at_hand = {line["dataset"] for line in lines.values()}
+    rows = [(block, row) for block in item.blocks for row in block.rows if row.declared.system is not None]
+    if not rows:
+        return "drawn from the data"
+    ours = [(block, row) for block, row in rows if block.data_name in at_hand]
+    n_found = sum(bool(good_lines(item, block, row, lines)) for block, row in ours)
+    missing = sorted({block.data_name for block, _ in rows} - at_hand)
+    return f"{n_found} of {len(ours)}" + (f"; {', '.join(missing)} not at hand" if missing else "")
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ void bind_gbdt(nanobind::module_& m);
 void bind_fastxml(nanobind::module_& m);
 void bind_label_tree(nanobind::module_& m);
 void bind_pd_sparse(nanobind::module_& m);
+void bind_random_tree(nanobind::module_& m);
 }  // namespace longtail::bindings
 
 #define LONGTAIL_NB_MODULE(name, variable) NB_MODULE(name, variable)
@@ -31,4 +32,5 @@ LONGTAIL_NB_MODULE(LONGTAIL_MODULE, m) {
     longtail::bindings::bind_fastxml(m);
     longtail::bindings::bind_label_tree(m);
     longtail::bindings::bind_pd_sparse(m);
+    longtail::bindings::bind_random_tree(m);
 }

@@ -53,6 +53,7 @@ public:
         : x_(x),
           y_(y),
           config_(config),
+          l1_(config.l1),
           random_(config.seed, 0),
           by_feature_(x.n_cols + 1),
           rows_(x.n_rows),
@@ -70,45 +71,72 @@ public:
     }
 
     Weights run(Control& control) {
-        std::vector<std::int64_t> order(x_.n_rows);
-        std::iota(order.begin(), order.end(), 0);
-        shuffle(order);
-        const std::vector<std::int64_t> held_out(order.end() - config_.n_held_out, order.end());
-        order.resize(order.size() - held_out.size());
+        order_.resize(x_.n_rows);
+        std::iota(order_.begin(), order_.end(), 0);
+        shuffle(order_);
+        held_out_.assign(order_.end() - config_.n_held_out, order_.end());
+        order_.resize(order_.size() - held_out_.size());
         Weights weights;
-        std::size_t best = 0;
-        for (std::int32_t epoch = 0; epoch < config_.n_epochs; ++epoch) {
-            shuffle(order);
-            float largest = 0.0F;
-            for (std::size_t part = 0; part < kParts; ++part) {
-                for (std::size_t i = order.size() * part / kParts; i < order.size() * (part + 1) / kParts; ++i) {
-                    control.throw_if_stopped();
-                    largest = std::max(largest, visit(order[i]));
-                }
-                if (held_out.empty()) continue;
-                weights.precisions.push_back(precision(held_out, control));
-                if (weights.precisions.back() < weights.precisions[best]) continue;
-                best = weights.precisions.size() - 1;
-                collect(weights);
-            }
-            weights.objectives.push_back(dual_objective());
-            if (largest <= config_.tolerance) break;
-            if (!held_out.empty() && weights.precisions.size() - best > kPatience * kParts) break;
-        }
-        if (held_out.empty()) collect(weights);
+        weights.objectives = train_phase(weights, control);
+        if (!config_.post_train || l1_ == 0.0F) return weights;
+        keep_support(weights);
+        train_phase(weights, control);
         return weights;
     }
 
 private:
+    // Make passes; returns the dual objective after each. The weights are the best so far by the held-out rows, those of
+    // an earlier phase included, or the last ones without such rows.
+    std::vector<double> train_phase(Weights& weights, Control& control) {
+        std::vector<double> objectives;
+        std::size_t n_parts = 0;
+        std::size_t last_better = 0;
+        for (std::int32_t epoch = 0; epoch < config_.n_epochs; ++epoch) {
+            shuffle(order_);
+            float largest = 0.0F;
+            for (std::size_t part = 0; part < kParts; ++part) {
+                for (std::size_t i = order_.size() * part / kParts; i < order_.size() * (part + 1) / kParts; ++i) {
+                    control.throw_if_stopped();
+                    largest = std::max(largest, visit(order_[i]));
+                }
+                if (held_out_.empty()) continue;
+                weights.precisions.push_back(precision(control));
+                ++n_parts;
+                if (weights.precisions.back() < best_precision_) continue;
+                best_precision_ = weights.precisions.back();
+                last_better = n_parts;
+                collect(weights);
+            }
+            objectives.push_back(dual_objective());
+            if (largest <= config_.tolerance) break;
+            if (!held_out_.empty() && n_parts - last_better >= kPatience * kParts) break;
+        }
+        if (held_out_.empty()) collect(weights);
+        return objectives;
+    }
+
+    // Start again with these weights only, all zero, and without the l1 penalty.
+    void keep_support(const Weights& weights) {
+        l1_ = 0.0F;
+        is_fixed_ = true;
+        for (auto& active : rows_) active.clear();
+        for (std::size_t feature = 0; feature < by_feature_.size(); ++feature) {
+            by_feature_[feature].clear();
+            for (std::int64_t i = weights.indptr[feature]; i < weights.indptr[feature + 1]; ++i) {
+                by_feature_[feature].push_back({weights.label_ids[i], 0.0F});
+            }
+        }
+    }
+
     void shuffle(std::vector<std::int64_t>& order) {
         for (std::size_t i = order.size(); i > 1; --i) {
             std::swap(order[i - 1], order[random_.below(static_cast<std::uint32_t>(i))]);
         }
     }
 
-    double precision(const std::vector<std::int64_t>& held_out, Control& control) {
+    double precision(Control& control) {
         double sum = 0.0;
-        for (const std::int64_t row : held_out) {
+        for (const std::int64_t row : held_out_) {
             control.throw_if_stopped();
             score(row);
             sort_first(touched_, kRankWeights.size());
@@ -117,7 +145,7 @@ private:
                 if (std::binary_search(labels.begin(), labels.end(), touched_[i])) sum += kRankWeights[i];
             }
         }
-        return sum / static_cast<double>(held_out.size());
+        return sum / static_cast<double>(held_out_.size());
     }
 
     template <class Visit>
@@ -156,7 +184,7 @@ private:
         touched_.clear();
         for_features(row, [&](const std::vector<Entry>& entries, float value) {
             for (const Entry& entry : entries) {
-                const float weight = shrunk(entry.value, config_.l1);
+                const float weight = shrunk(entry.value, l1_);
                 if (weight == 0.0F) continue;
                 if (score_stamps_[entry.label_id] != score_stamp_) {
                     score_stamps_[entry.label_id] = score_stamp_;
@@ -244,7 +272,7 @@ private:
                 found_stamps_[entry.label_id] = found_stamp_;
                 ++n_found;
             }
-            if (n_found == changed_.size()) return;
+            if (is_fixed_ || n_found == changed_.size()) return;
             for (const std::int32_t label_id : changed_) {
                 if (found_stamps_[label_id] != found_stamp_) entries.push_back({label_id, value * deltas_[label_id]});
             }
@@ -259,7 +287,7 @@ private:
         }
         for (const auto& entries : by_feature_) {
             for (const Entry& entry : entries) {
-                const double weight = shrunk(entry.value, config_.l1);
+                const double weight = shrunk(entry.value, l1_);
                 objective -= 0.5 * weight * weight;
             }
         }
@@ -273,7 +301,7 @@ private:
         for (auto& entries : by_feature_) {
             std::sort(entries.begin(), entries.end(), [](auto a, auto b) { return a.label_id < b.label_id; });
             for (const Entry& entry : entries) {
-                const float weight = shrunk(entry.value, config_.l1);
+                const float weight = shrunk(entry.value, l1_);
                 if (weight == 0.0F) continue;
                 weights.label_ids.push_back(entry.label_id);
                 weights.values.push_back(weight);
@@ -285,7 +313,11 @@ private:
     CsrView x_;
     LabelsView y_;
     Config config_;
+    float l1_;
+    bool is_fixed_ = false;  // no weight may be added
+    double best_precision_ = -1.0;
     Random random_;
+    std::vector<std::int64_t> order_, held_out_;
     std::vector<std::vector<Entry>> by_feature_;  // V
     std::vector<std::vector<Entry>> rows_;        // β, the row's own labels first
     std::vector<std::int32_t> seen_;

@@ -347,9 +347,14 @@ def route_label_tree(x: Rows, forest: LabelForest, beam_width: int, power: int, 
     The rows whose beam visits each node over labels: (indptr over nodes, row_ids).
     """
 
-def train_pd_sparse(n_features: int, x_indptr: NDArray[numpy.int64], x_indices: NDArray[numpy.int32], x_values: NDArray[numpy.float32], n_labels: int, y_indptr: NDArray[numpy.int64], y_indices: NDArray[numpy.int32], l1: float, cost: float, n_epochs: int, tolerance: float, seed: int, n_violators: int, n_held_out: int, control: Control) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.float64], NDArray[numpy.float64]]:
+def train_pd_sparse(n_features: int, x_indptr: NDArray[numpy.int64], x_indices: NDArray[numpy.int32], x_values: NDArray[numpy.float32], n_labels: int, y_indptr: NDArray[numpy.int64], y_indices: NDArray[numpy.int32], l1: float, cost: float, n_epochs: int, tolerance: float, seed: int, n_violators: int, n_held_out: int, post_train: bool, control: Control) -> tuple[NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.float64], NDArray[numpy.float64]]:
     """
     Return (indptr, label_ids, weights) by feature, the last one the constant 1; dual objectives and held-out precisions by epoch.
+    """
+
+def grow_random_tree(n_features: int, x_indptr: NDArray[numpy.int64], x_indices: NDArray[numpy.int32], x_values: NDArray[numpy.float32], n_labels: int, y_indptr: NDArray[numpy.int64], y_indices: NDArray[numpy.int32], row_ids: NDArray[numpy.int64], is_ndcg: bool, n_tried: int, n_thresholds: int, max_leaf_size: int, leaf_top_k: int, seed: int, control: Control) -> tuple[NDArray[numpy.int32], NDArray[numpy.float32], NDArray[numpy.int32], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32], float]:
+    """
+    Return (split_features, thresholds, left_children, leaf_begin, leaf_label_ids, leaf_values, mean_depth).
     """
 
 isa: str

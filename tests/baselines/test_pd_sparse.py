@@ -26,7 +26,7 @@ def problem(seed: int = 0) -> tuple[sp.csr_array, sp.csr_array]:
 
 def solve(X: sp.csr_array, Y: sp.csr_array, **params: float) -> tuple[np.ndarray, np.ndarray]:
     """Return W with the biases as its last row, and the dual objectives."""
-    model = lt.PDSparse(tolerance=0.0, **({"held_out": 0.0} | params))  # type: ignore[arg-type]
+    model = lt.PDSparse(tolerance=0.0, **({"held_out": 0.0, "post_train": False} | params))  # type: ignore[arg-type]
     rows, labels = model._training_rows(X)[0], lt._matrices.checked_labels("test", Y, X.shape[0]).Y
     shard = learn_pd_sparse(arrays_of(rows, labels), model.get_params(), 0, _core.Control())
     shape = (X.shape[1], Y.shape[1])
@@ -52,6 +52,32 @@ def test_the_dual_rises_to_the_primal(l1: float, cost: float, n_violators: int) 
     assert (np.diff(duals) >= -1e-4 * abs(duals[-1])).all()
     assert duals[-1] <= value * (1 + 1e-5)
     assert duals[-1] == pytest.approx(value, rel=0.03)
+
+
+def test_the_second_training_keeps_the_support_and_reaches_the_minimum_without_the_penalty() -> None:
+    X, Y = problem()
+    first, _ = solve(X, Y, l1=2.0, n_epochs=400)
+    second, _ = solve(X, Y, l1=2.0, n_epochs=400, post_train=True)
+    assert 0 < (first != 0).sum() < 0.6 * first.size
+    assert not second[first == 0].any()
+    assert primal(second, X, Y, 0.0, 1.0) < primal(first, X, Y, 0.0, 1.0)
+    # A minimum: no change of one weight of the support is better.
+    least = primal(second, X, Y, 0.0, 1.0)
+    for place in zip(*np.nonzero(first), strict=True):
+        for step in (-0.05, 0.05):
+            changed = second.copy()
+            changed[place] += step
+            assert primal(changed, X, Y, 0.0, 1.0) > least * 0.999
+
+
+def test_with_held_out_rows_the_better_of_both_trainings_counts() -> None:
+    X, Y = problem()
+    one, two = (lt.PDSparse(l1=0.3, held_out=0.4, post_train=post, n_jobs=1).fit(X, Y) for post in (False, True))
+    # Both hold out the same rows, the last of the first permutation, and train on the same others in the same order.
+    assert one.objectives_.tolist() == two.objectives_.tolist()
+    kept = sp.csr_array((one.index_weights_, one.index_label_ids_, one.index_indptr_), shape=(12, 9)).toarray() != 0
+    found = sp.csr_array((two.index_weights_, two.index_label_ids_, two.index_indptr_), shape=(12, 9)).toarray() != 0
+    assert not (found & ~kept).any()
 
 
 def test_held_out_rows_keep_a_good_ranking_of_labels_that_cannot_be_separated() -> None:

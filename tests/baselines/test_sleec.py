@@ -11,6 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 import longtail as lt
 from longtail import _core
 from longtail.baselines.label_graph import embed_graph, neighbour_graph
+from longtail.baselines.sleec import vote_weights
 from longtail.baselines.sparse_top_k import top_k_of_sparse
 from tests.fitted_state import check_loaded, with_values
 
@@ -50,7 +51,7 @@ def test_more_components_than_rows_are_zeros() -> None:
 
 def test_scores_are_the_shares_of_the_nearest_rows_that_carry_a_label() -> None:
     data = problem()
-    model = lt.SLEEC(n_components=8, n_neighbours=7, n_jobs=1).fit(data.X, data.Y)
+    model = lt.SLEEC(n_components=8, n_neighbours=7, vote_power=0.0, n_jobs=1).fit(data.X, data.Y)
     assert model.tree_roots_.tolist() == [0], "all rows fit into one cluster: one learner"
     embedded = data.X @ model.regressors_ + model.intercepts_
     nearest = NearestNeighbors(n_neighbors=7, metric="cosine").fit(embedded).kneighbors(embedded)[1]
@@ -60,9 +61,26 @@ def test_scores_are_the_shares_of_the_nearest_rows_that_carry_a_label() -> None:
     assert close.mean() > 0.99, "but for rows that are equally near"
 
 
+def test_votes_count_by_the_cosine_relative_to_the_nearest_row() -> None:
+    data = problem()
+    model = lt.SLEEC(n_components=8, n_neighbours=7, vote_power=3.0, n_jobs=1).fit(data.X, data.Y)
+    embedded = data.X @ model.regressors_ + model.intercepts_
+    distances, nearest = NearestNeighbors(n_neighbors=7, metric="cosine").fit(embedded).kneighbors(embedded)
+    weights = ((1 - distances) / (1 - distances[:, :1])) ** 3
+    expected = np.stack([w @ data.Y[rows].toarray() / w.sum() for w, rows in zip(weights, nearest, strict=True)])
+    label_ids, scores = model.predict_top_k(data.X, top_k=3)
+    close = np.isclose(np.take_along_axis(expected, label_ids, axis=1), scores, atol=1e-4)
+    assert close.mean() > 0.99, "but for rows that are equally near"
+
+
+def test_all_votes_count_alike_where_no_row_is_near() -> None:
+    products = np.array([[-1, -2], [0, 0], [4, 2]], dtype=np.float32)
+    np.testing.assert_array_equal(vote_weights(products, 2.0), [[1, 1], [1, 1], [1, 0.25]])
+
+
 def test_learners_cluster_in_different_ways_and_are_added_up() -> None:
     data = problem()
-    model = lt.SLEEC(n_learners=3, cluster_size=120, n_components=8, n_neighbours=5).fit(data.X, data.Y)
+    model = lt.SLEEC(n_learners=3, cluster_size=120, n_components=8, n_neighbours=5, vote_power=0.0).fit(data.X, data.Y)
     assert len(model.tree_roots_) == 3
     members = [model.leaf_label_ids_[begin : begin + 300] for begin in (0, 300, 600)]
     assert all(sorted(rows) == list(range(300)) for rows in members)

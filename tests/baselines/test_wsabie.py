@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 import longtail as lt
@@ -51,3 +52,12 @@ def test_the_number_of_predicted_labels_is_that_of_training() -> None:
     data = lt.datasets.make_synthetic(n_rows=400, n_features=80, n_labels=20, labels_per_row=2)
     model = lt.WSABIE(n_components=20, n_epochs=10).fit(data.X, data.Y)
     assert abs(model.predict(data.X).nnz / data.Y.nnz - 1) < 0.05
+
+
+@pytest.mark.parametrize("is_dense", [False, True])
+def test_a_row_without_features_gets_the_most_frequent_labels(is_dense: bool) -> None:
+    rng = np.random.default_rng(0)
+    Y = rng.random((300, 6)) < [0.05, 0.1, 0.9, 0.1, 0.6, 0.1]
+    X = sp.csr_array(rng.random((300, 4)) < 0.3, dtype=np.float32)
+    model = lt.WSABIE(n_components=4).fit(X.toarray() if is_dense else X, Y.astype(np.float32))
+    assert model.predict_top_k(np.zeros((1, 4), np.float32), top_k=2).label_ids.tolist() == [[2, 4]]

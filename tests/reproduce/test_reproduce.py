@@ -74,8 +74,10 @@ def test_a_table_is_run_compared_and_resumed(folder: Path, tmp_path: Path) -> No
     assert "2 models to train" in done.stderr
     row = next(line for line in done.stdout.splitlines() if line.startswith("| FastXML |"))
     assert row.startswith("| FastXML | 2 | 63.26 ± 0.84 / ")
-    assert "| FastXML-T | *the tuned parameters are not published* | 64.53 ± 0.72 |" in done.stdout
-    assert "RCV1-X" in done.stdout
+    assert "| MLRF |" not in done.stdout, "-s shows only these systems"
+    whole = longtail("reproduce", *given[:3], "--render", *given[7:]).stdout
+    assert "| FastXML-T | *the tuned parameters are not published* | 64.53 ± 0.72 |" in whole
+    assert "RCV1-X" in whole
     stored = results.read_text()
     again = longtail("reproduce", *given)
     assert again.stdout == done.stdout
@@ -85,6 +87,14 @@ def test_a_table_is_run_compared_and_resumed(folder: Path, tmp_path: Path) -> No
     assert first["paper_value"] == 63.26
     assert first["n_seeds"] == 2
     assert first["difference"] == pytest.approx(first["value"] - 63.26)
+
+
+def test_only_the_named_data_sets_are_shown(folder: Path, tmp_path: Path) -> None:
+    given = ("--render", "--results", tmp_path / "r.jsonl", "--data-folder", folder)
+    shown = longtail("reproduce", "fastxml", "--table", "2", "-d", "Bibtex", *given).stdout
+    assert "**Bibtex**" in shown
+    assert "Delicious**" not in shown
+    assert "RCV1-X" not in shown
 
 
 def test_plans_of_several_items_have_each_model_once_and_the_shortest_first(folder: Path) -> None:
@@ -113,13 +123,18 @@ def test_dense_rows_stay_as_they_are() -> None:
 
 def test_missing_data_says_where_to_get_it_and_the_rest_runs(folder: Path, tmp_path: Path) -> None:
     given = ("--results", tmp_path / "r.jsonl", "--data-folder", folder)
-    done = longtail("reproduce", "gbdt-sparse", "--table", "5", *given)
+    done = longtail("reproduce", "fastxml", "--table", "2", "-s", "1-vs-All", *given)
     assert (
         "Mediamill is missing: put mediamill/mediamill_train.txt.gz and mediamill/mediamill_test.txt.gz" in done.stderr
     )
     assert "XMC text" in done.stderr
     assert "mulan.sourceforge.net" in done.stderr
-    assert "| DISMEC | *not run* |" in done.stdout
+    assert done.stdout.count("| 1-vs-All | *not run* |") == 2, "Delicious and Mediamill"
+    assert "| 1-vs-All | 1 | 63.39 ± 0.64 / " in done.stdout
+    nothing = longtail("reproduce", "gbdt-sparse", "--table", "5", *given, ok=False)
+    assert nothing.code == 2
+    assert "Mediamill is missing" in nothing.stderr
+    assert "Delicious is missing" in nothing.stderr
     listed = longtail("reproduce", "--list", *given).stdout
     assert "Wiki10-31K is missing: put wiki10/" in listed
     assert "minutes left" in listed
@@ -135,6 +150,7 @@ def test_missing_data_says_where_to_get_it_and_the_rest_runs(folder: Path, tmp_p
         (("reproduce", "fastxml", "--table", "9"), "table of fastxml must be one of 1, 2, 3"),
         (("reproduce", "fastxml", "-d", "Nowhere"), "-d must be one of Bibtex"),
         (("reproduce", "--list", "--table", "2"), "--table and --figure need a PAPER"),
+        (("reproduce", "fastxml", "--table", "2", "-d", "EURLex-4K"), "none of these tables and figures has"),
     ],
 )
 def test_wrong_names_are_refused(arguments: tuple[str, ...], message: str) -> None:

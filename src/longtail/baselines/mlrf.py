@@ -13,12 +13,11 @@ from longtail import _core
 from longtail._base import XMCClassifier
 from longtail._cancel import current_control
 from longtail._fitted import Facts, Fitted, State
-from longtail._matrices import Matrix, native_rows, with_columns
+from longtail._matrices import Matrix, canonical_csr, native_rows, with_columns
 from longtail._ranges import Between
-from longtail._rules import Int, Nothing
+from longtail._rules import Bool, Int, Nothing
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
-from longtail.baselines.random_tree import grow_random_tree
 from longtail.baselines.shared_arrays import arrays_of, data_of, run_tasks
 from longtail.execution import Arrays, Params, Run, Shard
 from longtail.fastxml.forest import PerTree, balance
@@ -26,6 +25,8 @@ from longtail.gbdt.forest import Forest, check_forest, join_trees
 
 # Rows with more features, most of them in no split, are reduced to those with one.
 _MANY_FEATURES = 1 << 22
+# As the kernel returns them.
+_TREE_ARRAYS = ("split_features", "thresholds", "left_children", "leaf_begin", "leaf_label_ids", "leaf_values")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,19 +58,34 @@ def learn_ndcg_tree(arrays: Arrays, params: Params, task_id: int, control: _core
 def _grow(arrays: Arrays, params: Params, task_id: int, control: _core.Control, *, criterion: str) -> Shard:
     X, Y = data_of(arrays)
     n_rows, n_features = X.shape
+    X = canonical_csr(X)
+    used = None
+    if n_features > max(_MANY_FEATURES, X.nnz):  # the kernel takes memory for all features
+        used = np.unique(X.indices)
+        X = with_columns(X, used)
     rng = np.random.default_rng([int(params["random_state"] or 0), task_id])
-    return grow_random_tree(
-        sp.csr_array(X),
-        Y,
-        rng.integers(n_rows, size=n_rows),  # a bootstrap sample
-        criterion=criterion,
-        n_tried=int(params["n_features_tried"] or max(1, round(np.sqrt(n_features)))),
-        n_thresholds=int(params["n_thresholds"] or 1),
-        max_leaf_size=int(params["max_leaf_size"] or 1),
-        leaf_top_k=int(params["leaf_top_k"] or 1),
-        rng=rng,
-        control=control,
+    *found, mean_depth = _core.grow_random_tree(
+        X.shape[1],
+        X.indptr,
+        X.indices,
+        X.data,
+        Y.shape[1],
+        Y.indptr,
+        Y.indices,
+        rng.integers(n_rows, size=n_rows) if params["bootstrap"] else np.arange(n_rows),
+        criterion == "ndcg",
+        int(params["n_features_tried"] or max(1, round(np.sqrt(n_features)))),
+        int(params["n_thresholds"] or 1),
+        int(params["max_leaf_size"] or 1),
+        int(params["leaf_top_k"] or 1),
+        int(rng.integers(2**63)),
+        control,
     )
+    tree = dict(zip(_TREE_ARRAYS, found, strict=True)) | {"tree_depths": np.array([mean_depth])}
+    if used is not None:
+        features = tree["split_features"]
+        tree["split_features"] = np.where(features >= 0, used[features], np.int32(-1))
+    return tree
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -77,7 +93,8 @@ class LabelForest(XMCClassifier):
     """Base of MLRF and MLRFnDCG."""
 
     n_trees: Annotated[int, Int(1), Between(10, 200, log=True)] = 50
-    max_leaf_size: Annotated[int, Int(1), Between(1, 50, log=True)] = 5
+    max_leaf_size: Annotated[int, Int(1), Between(1, 50, log=True)] = 10
+    bootstrap: Annotated[bool, Bool()] = False
     n_features_tried: Annotated[int | None, Int(1), Nothing()] = None
     n_thresholds: Annotated[int, Int(1, 255)] = 4
     leaf_top_k: Annotated[int, Int(1)] = 100
@@ -86,6 +103,8 @@ class LabelForest(XMCClassifier):
     _learn: ClassVar[Any]
     # Scores are shares of the rows in a leaf.
     _threshold: ClassVar[float] = 0.4
+    # Models of 0.2.0 were grown on drawn rows.
+    _absent: ClassVar[dict[str, Any]] = {"bootstrap": True}
 
     def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> RandomForest:
         shards = run_tasks(self, run, type(self)._learn, "trees", self.n_trees, arrays_of(X, Y))
@@ -112,17 +131,18 @@ class LabelForest(XMCClassifier):
 class MLRF(LabelForest):
     """A random forest whose splits minimise the Gini index of the labels.
 
-    Every tree is grown on a bootstrap sample. A node tries thresholds on a random choice of the features that its rows
-    have, and takes the split with the least Gini index of the label distributions of its two sides. A leaf keeps the
-    shares of its rows that carry each label; the forest averages them. The label counts of all candidates of a node
-    are one sparse product, so no dense array of rows times labels is made, as scikit-learn's trees would need. A
-    baseline of the FastXML paper (Table 2). Memory: 8 bytes per label and leaf.
+    A node tries thresholds on a random choice of the features that its rows have, and takes the split with the least
+    Gini index of the label distributions of its two sides. A leaf keeps the shares of its rows that carry each label;
+    the forest averages them. Only the stored entries of X and Y are visited: scikit-learn's trees would need a dense
+    array of rows times labels. A baseline of the FastXML paper (Table 2). Memory: 8 bytes per label and leaf.
 
     Parameters
     ----------
     n_trees : int, default 50
-    max_leaf_size : int, default 5
+    max_leaf_size : int, default 10
         Nodes with at most this many rows become leaves.
+    bootstrap : bool, default False
+        Grow every tree on as many rows drawn with replacement, instead of on all rows.
     n_features_tried : int or None, default None
         Features per node; None takes the square root of their number.
     n_thresholds : int, default 4

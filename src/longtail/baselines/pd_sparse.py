@@ -15,7 +15,7 @@ from longtail._cancel import current_control
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix, canonical_csr, native_rows
 from longtail._ranges import Between
-from longtail._rules import Int, Real
+from longtail._rules import Bool, Int, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail.baselines.cut_score import CUT_ROWS, CUT_TOP_K, cut_score
@@ -59,6 +59,7 @@ def learn_pd_sparse(arrays: Arrays, params: Params, task_id: int, control: _core
         int(params["random_state"] or 0),
         int(params["n_violators"] or 1),
         int(float(params["held_out"] or 0) * rows.shape[0]),
+        bool(params["post_train"]),
         control,
     )
     end = int(indptr[-2])
@@ -103,6 +104,9 @@ class PDSparse(LinearClassifier):
     held_out : float, default 0.1
         Share of the training rows that is not trained on, but used to choose the weights with the greatest mean of
         P@1, 3 and 5; training ends after three passes without better ones. 0 makes `n_epochs` passes with all rows.
+    post_train : bool, default True
+        Train the weights that are not zero a second time, without the l1 penalty, which makes them too small. With
+        held-out rows, the better of both trainings counts.
     unit_rows, n_jobs, random_state
         As everywhere; the seed draws the held-out rows and the order.
 
@@ -126,9 +130,11 @@ class PDSparse(LinearClassifier):
     tolerance: Annotated[float, Real(0)] = 0.01
     n_violators: Annotated[int, Int(1, 1_000_000)] = 100
     held_out: Annotated[float, Real(0, 0.5)] = 0.1
+    post_train: Annotated[bool, Bool()] = True
 
     _State: ClassVar = SparseWeights
     _threshold: ClassVar[float] = 0.0
+    _absent: ClassVar[dict[str, Any]] = {"post_train": False}
 
     def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> SparseWeights:
         (shard,) = run_tasks(self, run, learn_pd_sparse, "models", 1, arrays_of(X, Y))

@@ -65,11 +65,13 @@ class LocalEmbeddings(State):
             if getattr(self, name).shape != expected:
                 raise ValueError(f"{owner}: {name}_ must have shape {expected}, got {getattr(self, name).shape}")
 
-    def neighbours(self, X: Matrix, n_neighbours: int, n_threads: int, control: _core.Control) -> sp.csr_array:
-        """Count, summed over all trees, how often each training row is among the nearest ones of each row of X."""
+    def neighbours(
+        self, X: Matrix, n_neighbours: int, vote_power: float, n_threads: int, control: _core.Control
+    ) -> sp.csr_array:
+        """Return, summed over all trees, the weight of each training row that is among the nearest of a row of X."""
         n_features, n_train = X.shape[1], len(self.row_begin) - 1
         cluster_ids = np.cumsum(self.tree.left_children < 0) - 1
-        rows_of, found = [], []
+        rows_of, found, weights = [], [], []
         for root in self.tree_roots:
             for leaf, members in self.tree.leaves_of(sp.csr_array(X), int(root)):
                 own = slice(int(self.tree.leaf_begin[leaf]), int(self.tree.leaf_begin[leaf + 1]))
@@ -78,17 +80,27 @@ class LocalEmbeddings(State):
                 Z = project(X[members], np.ascontiguousarray(W), n_threads, control) + self.intercepts[cluster]
                 n_kept = min(n_neighbours, own.stop - own.start)
                 items = np.ascontiguousarray(unit(self.embeddings[own]).T)
-                places, _ = _core.dense_product_top_k(Z, items, n_kept, n_threads, control)
+                places, products = _core.dense_product_top_k(Z, items, n_kept, n_threads, control)
                 rows_of.append(np.repeat(members, n_kept))
                 found.append(self.tree.leaf_label_ids[own][places.reshape(-1)])
-        rows, columns = np.concatenate(rows_of), np.concatenate(found)
-        ones = np.ones(len(rows), dtype=np.float32)
-        return sp.csr_array((ones, (rows, columns)), shape=(X.shape[0], n_train))
+                weights.append(vote_weights(products, vote_power).reshape(-1))
+        parts = (np.concatenate(weights), (np.concatenate(rows_of), np.concatenate(found)))
+        return sp.csr_array(parts, shape=(X.shape[0], n_train))
 
 
 def unit(Z: Dense) -> Dense:
     """Scale vectors to length one: neighbours are those with the smallest angle."""
     return np.asarray(Z / np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-12), dtype=np.float32)
+
+
+def vote_weights(products: Dense, power: float) -> Dense:
+    """Weigh neighbours, the nearest first, by their cosine relative to that of the nearest, to a power.
+
+    `products` are cosines times any positive number per row. Where even the nearest has no positive one, all weigh 1.
+    """
+    nearest = products[:, :1]
+    relative = np.maximum(products, 0) / np.where(nearest > 0, nearest, 1)
+    return np.where(nearest > 0, relative**power, 1).astype(np.float32)
 
 
 def learn_learner(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
@@ -122,10 +134,10 @@ class SLEEC(XMCClassifier):
 
     Rows are clustered. In every cluster, embeddings of the training rows are learnt whose inner products are those of
     the label vectors, for pairs of nearest label vectors only, and regressed on X. A row is embedded by the regression
-    of its cluster, and the labels of its nearest training rows, by angle, vote. Several learners, with other
-    clusterings, are added up. A baseline of the PfastreXML and GBDT-SPARSE papers. The regression is ridge regression
-    instead of the l1-regularised one of the paper. Memory: per learner, clusters · n_features · n_components floats,
-    and n_rows · n_components.
+    of its cluster, and the labels of its nearest training rows, by angle, vote; nearer rows count more. Several
+    learners, with other clusterings, are added up. A baseline of the PfastreXML and GBDT-SPARSE papers. The regression
+    is ridge regression instead of the l1-regularised one of the paper. Memory: per learner, clusters · n_features ·
+    n_components floats, and n_rows · n_components.
 
     Parameters
     ----------
@@ -139,6 +151,8 @@ class SLEEC(XMCClassifier):
         Nearest label vectors whose inner products are kept.
     n_neighbours : int, default 25
         Training rows that vote.
+    vote_power : float, default 8.0
+        A vote counts by the cosine of its row, relative to the nearest one, to this power; 0 counts all alike.
     n_iterations : int, default 30
         Of singular value projection, which finds the embeddings.
     l2 : float, default 1.0
@@ -165,12 +179,14 @@ class SLEEC(XMCClassifier):
     n_components: Annotated[int, Int(1), Between(20, 200, log=True)] = 100
     n_graph_neighbours: Annotated[int, Int(1), Between(10, 250, log=True)] = 50
     n_neighbours: Annotated[int, Int(1), Between(5, 100, log=True)] = 25
+    vote_power: Annotated[float, Real(0, 1000)] = 8.0
     n_iterations: Annotated[int, Int(1)] = 30
     l2: Annotated[float, Real(0, above=True), Between(0.01, 100.0, log=True)] = 1.0
 
     _State: ClassVar = LocalEmbeddings
-    # Scores are shares of the neighbours.
+    # Scores are shares of the votes.
     _threshold: ClassVar[float] = 0.4
+    _absent: ClassVar[dict[str, Any]] = {"vote_power": 0.0}
 
     def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> LocalEmbeddings:
         n_learners = self.n_learners if X.shape[0] > self.cluster_size else 1
@@ -188,11 +204,11 @@ class SLEEC(XMCClassifier):
         scores = np.zeros((X.shape[0], top_k), dtype=np.float32)
         ones = np.ones(len(state.row_label_ids), dtype=np.float32)
         Y = csr_from_parts(ones, state.row_label_ids, state.row_begin, (fitted.facts.n_rows, fitted.facts.n_labels))
-        n_votes = np.float32(self.n_neighbours * len(state.tree_roots))
         for begin in range(0, X.shape[0], _ROWS_PER_BLOCK):
             block = slice(begin, begin + _ROWS_PER_BLOCK)
-            votes = state.neighbours(X[block], self.n_neighbours, n_threads, control) @ Y
-            votes.data /= n_votes
+            weights = state.neighbours(X[block], self.n_neighbours, float(self.vote_power), n_threads, control)
+            votes = sp.csr_array(weights @ Y)
+            votes.data /= np.repeat(weights.sum(axis=1), np.diff(votes.indptr)).astype(np.float32)
             label_ids[block], scores[block] = top_k_of_sparse(votes, top_k)
         return TopK(label_ids, scores)
 

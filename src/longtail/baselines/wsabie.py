@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from longtail import _core
+from longtail._csr import csr_from_parts
 from longtail._matrices import Matrix
 from longtail._ranges import Between
 from longtail._rules import Int, Real
@@ -25,6 +26,7 @@ _PAIRS_PER_BATCH = 128
 def learn_wsabie(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
     """Run stochastic gradient descent over all pairs of a row and one of its labels, `n_epochs` times."""
     X, Y = data_of(arrays)
+    X = _with_constant(X)
     seen, Y = seen_columns(Y)
     rng = np.random.default_rng(int(params["random_state"] or 0))
     n_components, max_norm = int(params["n_components"] or 0), float(params["max_norm"] or 0)
@@ -43,16 +45,26 @@ def learn_wsabie(arrays: Arrays, params: Params, task_id: int, control: _core.Co
                 sample = rng.permutation(len(seen))[: int(params["n_trials"] or 0)]
                 _update(W, H, X[rows], Y[rows], Y.indices[pairs], sample, rng, rate)
         offset = 0.5 - _middle(X, Y, W.values, H.values, control)
-    # A constant, one more component: predict() takes scores from 0.5 on, and the loss only sees differences.
-    intercepts = np.append(np.zeros(n_components), 1).astype(np.float32)
+    # One more component, the same for all: predict() takes scores from 0.5 on, and the loss only sees differences.
+    intercepts = np.append(W.values[-1], np.float32(1))
     label_factors = np.vstack([H.values.T, np.full(len(seen), offset, dtype=np.float32)])
-    feature_factors = np.ascontiguousarray(np.pad(W.values, ((0, 0), (0, 1))))
+    feature_factors = np.ascontiguousarray(np.pad(W.values[:-1], ((0, 0), (0, 1))))
     return {
         "feature_factors": feature_factors,
         "intercepts": intercepts,
         "label_factors": np.ascontiguousarray(label_factors),
         "seen_label_ids": seen,
     }
+
+
+def _with_constant(X: Matrix) -> Matrix:
+    """Add a feature that is 1 in every row: it learns how frequent labels are."""
+    n_rows, n_features = X.shape
+    if not sp.issparse(X):
+        return np.hstack([X, np.ones((n_rows, 1), dtype=np.float32)])
+    ends = X.indptr[1:]
+    values, indices = np.insert(X.data, ends, np.float32(1)), np.insert(X.indices, ends, n_features)
+    return csr_from_parts(values, indices, X.indptr + np.arange(n_rows + 1), (n_rows, n_features + 1))
 
 
 class _Table:

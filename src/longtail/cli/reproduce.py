@@ -77,7 +77,11 @@ def reproduce(
         raise click.UsageError("--table and --figure need a PAPER")
     read = [papers.read_paper(key) for key in ([paper] if paper else papers.paper_keys())]
     papers.check_names(read, datasets, systems)
-    chosen = [(one, item) for one in read for item in _chosen(one, tables, figures, seeds)]
+    chosen = [(one, item.only(datasets, systems)) for one in read for item in _chosen(one, tables, figures, seeds)]
+    if datasets or systems:
+        chosen = [(one, item) for one, item in chosen if item.blocks]
+        if not chosen:
+            raise click.UsageError("none of these tables and figures has these data sets and systems")
     folder = data_folder or Path(os.environ.get("LONGTAIL_DATA", ""))
     lines = papers.by_key(benches.read_results(results))
     if only_list:
@@ -87,7 +91,7 @@ def reproduce(
         benches.check_matplotlib()
     n_unread = 0
     if not only_render:
-        n_unread = _run(chosen, results, folder, datasets, systems, limit_seconds, timeout_seconds, retry_failed)
+        n_unread = _run(chosen, results, folder, limit_seconds, timeout_seconds, retry_failed)
         lines = papers.by_key(benches.read_results(results))
     for one, item in chosen:
         if as_json:
@@ -116,8 +120,6 @@ def _run(
     chosen: list[tuple[Paper, Item]],
     results: Path,
     folder: Path,
-    datasets: tuple[str, ...],
-    systems: tuple[str, ...],
     limit_seconds: float,
     timeout_seconds: float | None,
     retry_failed: bool,
@@ -128,10 +130,9 @@ def _run(
     from longtail.cli.bench import run_cells
 
     lines = papers.by_key(read_results(results))
-    plan = papers.join_plans(
-        papers.plan_item(item, lines, folder, data=datasets, systems=systems, limit_seconds=limit_seconds)
-        for _, item in chosen
-    )
+    plan = papers.join_plans(papers.plan_item(item, lines, folder, limit_seconds=limit_seconds) for _, item in chosen)
+    if plan.missing and not plan.cells:
+        raise ValueError("; ".join(plan.missing))
     for text in plan.missing:
         click.echo(text, err=True)
     if not plan.cells and not plan.missing and not plan.unavailable:

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -119,6 +120,14 @@ class Item:
 
     def with_seeds(self, seeds: int) -> Item:
         return replace(self, seeds=seeds)
+
+    def only(self, data: Collection[str], systems: Collection[str]) -> Item:
+        """Return the part about some data sets and systems; no names mean all. Drawings of data have no system."""
+        blocks = [block for block in self.blocks if not data or block.data_name in data]
+        if systems and self.draw not in FROM_DATA:
+            kept = [tuple(row for row in block.rows if row.declared.name in systems) for block in blocks]
+            blocks = [replace(block, rows=rows) for block, rows in zip(blocks, kept, strict=True) if rows]
+        return replace(self, blocks=tuple(blocks))
 
 
 @dataclass(frozen=True)

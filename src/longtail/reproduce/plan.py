@@ -59,24 +59,13 @@ def join_plans(plans: Iterable[Plan]) -> Plan:
     return Plan([cell for _, cell in ordered], seconds, list(dict.fromkeys(missing)), list(dict.fromkeys(unavailable)))
 
 
-def plan_item(
-    item: Item,
-    lines: Lines,
-    folder: Path,
-    *,
-    data: Iterable[str] = (),
-    systems: Iterable[str] = (),
-    limit_seconds: float = 3600.0,
-) -> Plan:
-    """Plan an item: only the named data sets and systems, if any are named."""
-    wanted, only = set(data), set(systems)
+def plan_item(item: Item, lines: Lines, folder: Path, *, limit_seconds: float = 3600.0) -> Plan:
+    """Plan an item."""
     cells: dict[str, Cell] = {}
     seconds: dict[str, float] = {}
     missing: dict[str, str] = {}
     unavailable = [item.why_not] if item.why_not else []
     for block in item.blocks:
-        if wanted and block.data_name not in wanted:
-            continue
         if block.why_not:
             unavailable.append(f"{block.data_name}: {block.why_not}")
             continue
@@ -84,8 +73,6 @@ def plan_item(
             missing[block.data_name] = block.how_to_get(folder)
             continue
         for row in block.rows:
-            if only and row.declared.name not in only:
-                continue
             if row.declared.system is None:
                 unavailable.append(f"{row.declared.title}: {row.declared.why_not or row.declared.lacks}")
             for cell in cells_of(item, block, row, limit_seconds):
