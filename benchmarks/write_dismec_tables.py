@@ -99,6 +99,40 @@ def speed() -> list[str]:
     return out
 
 
+def costs() -> list[str]:
+    """Training time by cost and loss, as a ratio to the default, and objectives beside LIBLINEAR's."""
+    values = ("0.1", "0.3", "1.0", "3.0", "10.0")
+    out = [f"| time, default = 1 | loss | {' | '.join(f'cost={value}' for value in values)} |", "|---|---|" + "---|" * 5]
+    ratios: dict[tuple[str, str], dict[str, float]] = {}
+    above: dict[str, list[float]] = {}
+    for record in read("cliffs", "dataset", "loss", "cost", "label_id").values():
+        if "ratio_to_default" in record:
+            key = (record["dataset"], record["loss"])
+            ratios.setdefault(key, {})[str(record["cost"])] = record["ratio_to_default"]
+        else:
+            above.setdefault(NAMES[record["dataset"]], []).append(record["relative_difference"])
+    for (dataset, loss), found in ratios.items():
+        cells = " | ".join(f"{found[value]:.1f}" if value in found else "–" for value in values)
+        out.append(f"| {NAMES[dataset]} | {loss} | {cells} |")
+    worst = ", ".join(f"{max(found):.1e} on {name}" for name, found in above.items())
+    return [*out, "", f"The objective of a sampled label is above LIBLINEAR's by at most {worst}, as a share of it."]
+
+
+def short_rows() -> list[str]:
+    """Training of labels of short rows."""
+    out = []
+    for (dataset, _), record in read("short_rows", "dataset", "question").items():
+        if "ms_per_label" in record:
+            out.append(
+                f"{record['n_trained']:,} of the {record['n_labels']:,} labels of {dataset}, one thread: "
+                f"{record['ms_per_label']:.2f} CPU ms per label, {record['ms_per_further_label']:.2f} without what is "
+                f"done once for all labels ({record['once_cpu_seconds']:.1f} s); "
+                f"{record['peak_growth_bytes'] / 1e9:.2f} GB above the data; "
+                f"{record['n_unconverged']} labels did not converge."
+            )
+    return out
+
+
 def _megabytes(size: int | None) -> str:
     return "–" if size is None else f"{size / 1e6:.0f}"
 
@@ -108,7 +142,13 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     old = text = PAGE.read_text(encoding="utf-8")
-    for name, lines in {"accuracy": accuracy(), "starts": starts(), "speed": speed()}.items():
+    for name, lines in {
+        "accuracy": accuracy(),
+        "starts": starts(),
+        "speed": speed(),
+        "costs": costs(),
+        "short rows": short_rows(),
+    }.items():
         pattern = re.compile(f"<!-- {name} -->.*<!-- /{name} -->", re.DOTALL)
         body = "\n".join(lines).rstrip()
         text = pattern.sub(lambda _, n=name, b=body: f"<!-- {n} -->\n\n{b}\n\n<!-- /{n} -->", text)
