@@ -30,18 +30,6 @@ void Subproblem::append(std::int32_t row_id, float sign, float cost, float margi
     margins.push_back(margin);
 }
 
-void Subproblem::erase(const std::vector<char>& is_out) {
-    std::size_t n_kept = 0;
-    for (std::size_t i = 0; i < row_ids.size(); ++i) {
-        if (is_out[i]) continue;
-        row_ids[n_kept] = row_ids[i];
-        for (auto* values : {&signs, &costs, &betas, &margins}) (*values)[n_kept] = (*values)[i];
-        ++n_kept;
-    }
-    row_ids.resize(n_kept);
-    for (auto* values : {&signs, &costs, &betas, &margins}) values->resize(n_kept);
-}
-
 void GramSolver::Combination::assign(std::int64_t width) {
     coefficients.assign(static_cast<std::size_t>(width), 0.0F);
     margins.assign(static_cast<std::size_t>(width), 0.0F);

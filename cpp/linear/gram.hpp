@@ -132,7 +132,19 @@ struct Subproblem {
     std::int64_t size() const { return static_cast<std::int64_t>(row_ids.size()); }
     void clear();
     void append(std::int32_t row_id, float sign, float cost, float margin);
-    void erase(const std::vector<char>& is_out);  // take out the rows i for which is_out[i]; without a Gram matrix
+    // Take out the rows i for which is_out(*this, i); only without a Gram matrix.
+    template <class IsOut>
+    void erase_if(const IsOut& is_out) {
+        std::size_t n_kept = 0;
+        for (std::size_t i = 0; i < row_ids.size(); ++i) {
+            if (is_out(*this, static_cast<std::int64_t>(i))) continue;
+            row_ids[n_kept] = row_ids[i];
+            for (auto* values : {&signs, &costs, &betas, &margins}) (*values)[n_kept] = (*values)[i];
+            ++n_kept;
+        }
+        row_ids.resize(n_kept);
+        for (auto* values : {&signs, &costs, &betas, &margins}) values->resize(n_kept);
+    }
 };
 
 struct InnerResult {

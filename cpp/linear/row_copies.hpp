@@ -15,56 +15,23 @@ namespace longtail::linear {
 template <class Feature>
 class RowCopies {
 public:
-    std::int64_t size() const { return std::ssize(squares_); }
-    void clear() {
+    // `norms` has ‖x‖ of every row of X.
+    template <class Rows>
+    void copy(const Rows& rows, const std::vector<std::int32_t>& row_ids, const std::vector<float>& norms, float bias) {
         begins_.assign(1, 0);
         squares_.clear();
-    }
-    void free() { *this = {}; }
-
-    // What the copy of a row takes, on average.
-    template <class Rows>
-    static std::size_t row_bytes(const Rows& rows) {
-        return static_cast<std::size_t>(rows.n_stored() / (rows.n_rows() + 1) + 1) * (sizeof(Feature) + sizeof(float));
-    }
-
-    // Append the rows row_ids[size()...]; `norms` has ‖x‖ of every row of X.
-    template <class Rows>
-    void extend(const Rows& rows, const std::vector<std::int32_t>& row_ids, const std::vector<float>& norms,
-                float bias) {
-        const std::int64_t first = size();
-        for (std::int64_t i = first; i < std::ssize(row_ids); ++i) {
-            const float norm = norms[row_ids[i]];
-            begins_.push_back(begins_.back() + rows.size(row_ids[i]));
-            squares_.push_back(norm * norm + bias * bias);
+        for (const std::int32_t row : row_ids) {
+            begins_.push_back(begins_.back() + rows.size(row));
+            squares_.push_back(norms[row] * norms[row] + bias * bias);
         }
         const auto n_entries = static_cast<std::size_t>(begins_.back());
         if (n_entries > values_.size()) {
             features_.resize(n_entries);
             values_.resize(n_entries);
         }
-        walk_rows(rows, row_ids.data() + first, std::ssize(row_ids) - first, [&](std::int64_t i) {
-            const std::int64_t begin = begins_[first + i];
-            rows.copy_to(row_ids[first + i], features_.data() + begin, values_.data() + begin);
+        walk_rows(rows, row_ids.data(), std::ssize(row_ids), [&](std::int64_t i) {
+            rows.copy_to(row_ids[i], features_.data() + begins_[i], values_.data() + begins_[i]);
         });
-    }
-
-    // Take out the rows i for which is_out[i].
-    void erase(const std::vector<char>& is_out) {
-        std::int64_t n_kept = 0;
-        std::int64_t end = 0;
-        for (std::int64_t i = 0; i < size(); ++i) {
-            if (is_out[i]) continue;
-            const std::int64_t begin = begins_[i];
-            const auto n = static_cast<std::size_t>(begins_[i + 1] - begin);
-            std::memmove(features_.data() + end, features_.data() + begin, n * sizeof(Feature));
-            std::memmove(values_.data() + end, values_.data() + begin, n * sizeof(float));
-            squares_[n_kept] = squares_[i];
-            end += static_cast<std::int64_t>(n);
-            begins_[++n_kept] = end;
-        }
-        begins_.resize(static_cast<std::size_t>(n_kept) + 1);
-        squares_.resize(static_cast<std::size_t>(n_kept));
     }
 
     float square(std::int64_t i) const { return squares_[i]; }  // ‖x‖², with the bias

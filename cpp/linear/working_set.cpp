@@ -34,7 +34,6 @@ constexpr std::int64_t kRefusedShareWide = 2;  // as long as their vectors, a ca
 constexpr std::int64_t kWideFeatures = 2400;   // second-level cache; else only where most rows are active
 constexpr float kReach = 0.1F;                 // rows are near their margin within this,
 constexpr float kLeastReach = 0.02F;           // or down to this, if they are too many
-constexpr std::size_t kKeptBytes = 1U << 21;   // copies of a label's rows are kept between rounds up to this size
 constexpr std::size_t kStartCandidates = 8192;
 constexpr std::size_t kMinCandidates = 512;     // besides the working set's own: many more than join it in a round
 constexpr double kUnitRoundoff = 6e-8;          // of float32
@@ -155,8 +154,6 @@ bool WorkingSetTrainer<Rows>::begin(Lane& lane, int at, std::int64_t label) {
     lane.record = {};
     lane.reach = kReach;
     lane.problem.clear();
-    lane.copies.narrow.clear();
-    lane.copies.wide.clear();
     lane.sorted_rows.clear();
     float& bias_weight = lane.weights.back();
     if (lane.start.positives_scale != 0.0) {
@@ -395,13 +392,9 @@ bool WorkingSetTrainer<Rows>::grow(Lane& lane) {
 // Take negatives out of the set that are idle by a good measure; the next pass reports them again, should they matter.
 template <class Rows>
 void WorkingSetTrainer<Rows>::drop_idle(Lane& lane) const {
-    Subproblem& problem = lane.problem;
-    std::vector<char> is_idle(problem.row_ids.size());
-    for (std::int64_t i = 0; i < problem.size(); ++i)
-        is_idle[i] = problem.betas[i] == 0.0F && problem.signs[i] < 0.0F && problem.margins[i] < -1.0F - kIdleSlack;
-    problem.erase(is_idle);
-    if (lane.copies.narrow.size() > 0) lane.copies.narrow.erase(is_idle);
-    if (lane.copies.wide.size() > 0) lane.copies.wide.erase(is_idle);
+    lane.problem.erase_if([&](const Subproblem& problem, std::int64_t i) {
+        return problem.betas[i] == 0.0F && problem.signs[i] < 0.0F && problem.margins[i] < -1.0F - kIdleSlack;
+    });
     lane.sorted_rows = lane.problem.row_ids;
     std::sort(lane.sorted_rows.begin(), lane.sorted_rows.end());
 }
@@ -419,8 +412,8 @@ void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
     if (lane.by_rows && is_dual) {
         if constexpr (Rows::kSparse)
             rows_.n_features() <= std::numeric_limits<std::uint16_t>::max()
-                ? solve_dual(lane, &Copies::narrow, tolerance, from_margins)
-                : solve_dual(lane, &Copies::wide, tolerance, from_margins);
+                ? solve_dual(lane, narrow_copies_, tolerance, from_margins)
+                : solve_dual(lane, copies_, tolerance, from_margins);
     } else if (lane.by_rows) {
         lane.inner = row_solver_.solve(lane.problem, lane.weights.data(), tolerance, kRoundShare);
     } else {
@@ -434,16 +427,9 @@ void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
 }
 
 template <class Rows>
-template <class Feature>
-void WorkingSetTrainer<Rows>::solve_dual(Lane& lane, RowCopies<Feature> Copies::* width, double tolerance,
-                                         bool from_margins) {
-    const bool is_kept = lane.problem.row_ids.size() * RowCopies<Feature>::row_bytes(rows_) <= kKeptBytes;
-    RowCopies<Feature>& copies = (is_kept ? lane.copies : copies_).*width;
-    if (!is_kept) {
-        lane.copies.free();
-        copies.clear();
-    }
-    copies.extend(rows_, lane.problem.row_ids, row_norms_, config_.bias);
+template <class Copies>
+void WorkingSetTrainer<Rows>::solve_dual(Lane& lane, Copies& copies, double tolerance, bool from_margins) {
+    copies.copy(rows_, lane.problem.row_ids, row_norms_, config_.bias);
     if (from_margins) {
         std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
         row_dual_.begin(lane.problem, copies, lane.weights.data());

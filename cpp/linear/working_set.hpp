@@ -60,13 +60,6 @@ private:
     static bool violates(const Candidate& candidate) { return candidate.margin > -1.0F; }
     static bool comes_before(const Candidate& a, const Candidate& b) { return a.row_id < b.row_id; }
 
-    // Copies of rows in which a feature takes two bytes, or four where there are too many features.
-    struct Copies {
-        RowCopies<std::uint16_t> narrow;
-        RowCopies<std::int32_t> wide;
-        void free() { *this = {}; }
-    };
-
     enum class Outcome { goes_on, finished, refused };
     struct Lane {
         std::int64_t label = -1;  // -1: empty
@@ -89,7 +82,6 @@ private:
         AlignedVector<float> scanned_weights;  // at these weights;
         float floor = 0.0F;                    // no other row had a larger margin
         float reach = 0.0F;                    // how far below its margin a row is near
-        Copies copies;                         // of the rows, while they are few
         LabelRecord record;
     };
 
@@ -106,8 +98,8 @@ private:
     bool grow(Lane& lane);
     void drop_idle(Lane& lane) const;
     void solve(Lane& lane, bool from_margins);
-    template <class Feature>
-    void solve_dual(Lane& lane, RowCopies<Feature> Copies::* width, double tolerance, bool from_margins);
+    template <class Copies>
+    void solve_dual(Lane& lane, Copies& copies, double tolerance, bool from_margins);
     bool in_dual(const Lane& lane) const;
     void set_weights(Lane& lane);
     void drop_members(Lane& lane) const;
@@ -130,7 +122,8 @@ private:
     GramSolver gram_solver_;
     RowSolver<Rows> row_solver_;
     RowDual row_dual_;
-    Copies copies_;  // of a label with many rows, while it is solved in the dual
+    RowCopies<std::uint16_t> narrow_copies_;  // of one label's rows, while it is solved in the dual
+    RowCopies<std::int32_t> copies_;          // where there are more features
 
     std::vector<Lane> lanes_;
     AlignedVector<RoundedPairs> rounded_;  // n_features × kPairs

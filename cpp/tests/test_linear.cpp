@@ -155,7 +155,7 @@ double dual_objective(const Csr& csr, const OvaConfig& config, std::int64_t n_po
         const std::vector<double> x = densify(csr, row, 0.0);
         norms.push_back(static_cast<float>(std::sqrt(naive_dot(x, x))));
     }
-    copies.extend(SparseRows(csr.view()), problem.row_ids, norms, config.bias);
+    copies.copy(SparseRows(csr.view()), problem.row_ids, norms, config.bias);
     RowDual solver(csr.n_cols, config);
     solver.begin(problem, copies, weights.data());
     solver.solve(problem, copies, weights.data(), 1e-3, 0.0);
@@ -163,30 +163,6 @@ double dual_objective(const Csr& csr, const OvaConfig& config, std::int64_t n_po
     for (std::int64_t i = 0; i < problem.size(); ++i)
         CHECK(problem.margins[i] == doctest::Approx(naive_dot(densify(csr, i, 1.0), w)).epsilon(1e-4));
     return naive_objective(csr, problem, w, 1.0);
-}
-
-TEST_CASE("copies of rows that come and go are the rows that are left") {
-    const Csr csr = random_rows(40, 60, 0.2, 6);
-    const SparseRows rows(csr.view());
-    const std::vector<float> norms(40, 2.0F);
-    std::vector<std::int32_t> row_ids = {7, 3, 30, 12, 5};
-    RowCopies<std::uint16_t> copies;
-    copies.extend(rows, row_ids, norms, 1.0F);
-    copies.erase({1, 0, 0, 1, 0});
-    row_ids = {3, 30, 5, 39, 7};
-    copies.extend(rows, row_ids, norms, 1.0F);
-    REQUIRE(copies.size() == 5);
-    std::vector<float> weights(60);
-    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i % 7) - 3.0F;
-    for (std::int64_t i = 0; i < 5; ++i) {
-        CHECK(copies.square(i) == 5.0F);
-        CHECK(copies.dot(i, weights.data()) == doctest::Approx(rows.dot(row_ids[i], weights.data())).epsilon(1e-5));
-        std::vector<float> ours = weights;
-        std::vector<float> theirs = weights;
-        copies.add_to(i, 0.5F, ours.data());
-        rows.add_to(row_ids[i], 0.5F, theirs.data());
-        CHECK(ours == theirs);
-    }
 }
 
 TEST_CASE("solving by Gram matrix, by rows and in the dual leads to the same minimum") {

@@ -28,7 +28,6 @@ _MAX_DUAL_GRAM_ROWS = 150  # kDualGramRows, for costs up to
 _MAX_DUAL_COST = 4.0
 _GRAM_SLACK = 1.5  # rows in a matrix for each that is active at the end
 _MAX_CANDIDATES = 3 * 8192  # of one label at its start: kStartCandidates
-_KEPT_BYTES = 1 << 21  # copies of one label's rows between rounds: kKeptBytes
 _WIDE_FEATURES = 2400  # kWideFeatures: beyond, labels with up to half of the rows active are solved on working sets,
 _ACTIVE_SHARE = 8  # else with up to one row in so many: kRefusedShare
 
@@ -134,10 +133,8 @@ def _scratch_bytes(arrays: Arrays, params: dict[str, Any], n_jobs: int, pilot: _
         active = np.where(pilot.active_rows > most, 0, pilot.active_rows)
         rows = np.minimum(_GRAM_SLACK * active, _MAX_DUAL_GRAM_ROWS if is_dual else _MAX_GRAM_ROWS)
         per_thread += 4 * _largest_sum(rows**2, pilot.label_strata, strata)
-        if is_dual:  # copies of the rows of labels under way, and of one with many rows, at most of all
-            n_bytes = (6 if n_features < 1 << 16 else 8) * len(arrays["x_values"])
-            kept = np.minimum(_GRAM_SLACK * active * (n_bytes / max(1, n_rows)), _KEPT_BYTES)
-            per_thread += n_bytes + _largest_sum(kept, pilot.label_strata, strata)
+        if is_dual:  # copies of one label's rows, at most of all
+            per_thread += (6 if n_features < 1 << 16 else 8) * len(arrays["x_values"])
     if params["loss"] == "logistic" or params["start"] == "zero" or not params["working_sets"]:
         per_thread += 3 * 64 * n_rows + 7 * 64 * n_features
     return n_jobs * per_thread
