@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "linear/lanes.hpp"
+
 namespace longtail::linear {
 
 // Σ values² in float64, as eight sums: one would wait for each addition.
@@ -14,6 +16,22 @@ double sum_of_squares(const Real* values, std::int64_t n) {
             sums[part] += static_cast<double>(values[i + part]) * static_cast<double>(values[i + part]);
     for (; i < n; ++i) sums[0] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
+
+// ‖a - b‖²
+inline double square_distance(const float* a, const float* b, std::int64_t n) {
+    Lanes sums{};
+    std::int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+        Lanes left;
+        Lanes right;
+        load(left, a + i);
+        load(right, b + i);
+        sums += (left - right) * (left - right);
+    }
+    double total = sum(sums);
+    for (; i < n; ++i) total += static_cast<double>(a[i] - b[i]) * static_cast<double>(a[i] - b[i]);
+    return total;
 }
 
 }  // namespace longtail::linear
