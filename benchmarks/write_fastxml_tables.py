@@ -136,6 +136,18 @@ def speed() -> str:
     return table(["50 trees", "threads", "training, s", "model, MB"], rows)
 
 
+def beside_parabel() -> str:
+    if not (RESULTS / "fastxml_parabel.jsonl").exists():
+        return "Not measured yet: `python benchmarks/bench_fastxml_parabel.py --save`."
+    rows = []
+    for system in ("FastXML", "parabel"):
+        runs = [record for record in read("fastxml_parabel") if record["system"] == system and "failed" not in record]
+        seconds = sorted(run["train_cpu_seconds"] for run in runs)
+        spread = f"{statistics.median(seconds):.1f} ({seconds[0]:.1f}–{seconds[-1]:.1f})"
+        rows.append([runs[0]["title"], spread, f"{runs[0]['peak_memory_mb']:.0f}", measures(runs[0])])
+    return table(["EURLex-4K, one thread", "training, CPU s", "peak memory, MB", "P@1 / 3 / 5"], rows)
+
+
 def scaling() -> str:
     rows = []
     for record in read("fastxml_scaling"):
@@ -180,7 +192,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     made = {
-        "fastxml.md": (accuracy, seeds, losses, settings, speed, scaling),
+        "fastxml.md": (accuracy, seeds, losses, settings, speed, beside_parabel, scaling),
         "pfastrexml.md": (tail_accuracy, missing_scores, missing_training),
     }
     for page, tables in made.items():

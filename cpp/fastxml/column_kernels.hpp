@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/lanes.hpp"
+
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #endif
@@ -22,15 +24,25 @@ inline float add_lanes(const float (&lanes)[2 * kLanes]) {
     return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-// sum f(i), in 32 lanes: the order of additions does not depend on the compiler.
+inline Register load_register(const float* values) {
+    Register lanes;
+    load(lanes, values);
+    return lanes;
+}
+
+// The sum over i of the lanes of term(i), which are those from i on. In 32 lanes, so that the order of additions does not
+// depend on the instruction set.
 template <class Term>
 float sum_plain(std::int64_t n, Term term) {
-    float lanes[2 * kLanes] = {};
+    constexpr int kParts = 2 * kLanes / kRegisterLanes;
+    Register parts[kParts] = {};
     std::int64_t i = 0;
     for (; i + 2 * kLanes <= n; i += 2 * kLanes)
-        for (std::int64_t k = 0; k < 2 * kLanes; ++k) lanes[k] += term(i + k);
+        for (int part = 0; part < kParts; ++part) parts[part] += term(i + part * kRegisterLanes);
     if (i < n)
-        for (std::int64_t k = 0; k < kLanes; ++k) lanes[k] += term(i + k);
+        for (int part = 0; part < kParts / 2; ++part) parts[part] += term(i + part * kRegisterLanes);
+    float lanes[2 * kLanes];
+    for (int part = 0; part < kParts; ++part) store(parts[part], lanes + part * kRegisterLanes);
     return add_lanes(lanes);
 }
 

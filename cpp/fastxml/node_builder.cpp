@@ -381,10 +381,17 @@ void NodeBuilder::build_dense(const DenseView& x, std::span<const std::int32_t> 
     const float* a = signed_costs.data();
     for (std::int32_t j = 0; j < n_features_; ++j) {
         const float* column = columns_.plain.data() + j * stride;
-        const float plain = kernels::sum_plain(stride, [&](std::int64_t i) { return a[i] * column[i]; });
-        const float absolute = kernels::sum_plain(stride, [&](std::int64_t i) { return std::fabs(a[i] * column[i]); });
-        const float square =
-            kernels::sum_plain(stride, [&](std::int64_t i) { return std::fabs(a[i]) * column[i] * column[i]; });
+        const auto cost_times_value = [a, column](std::int64_t i) {
+            return kernels::load_register(a + i) * kernels::load_register(column + i);
+        };
+        const auto magnitude = [](const Register& lanes) { return select(lanes < 0.0F, -lanes, lanes); };
+        const float plain = kernels::sum_plain(stride, cost_times_value);
+        const float absolute =
+            kernels::sum_plain(stride, [&](std::int64_t i) { return magnitude(cost_times_value(i)); });
+        const float square = kernels::sum_plain(stride, [&](std::int64_t i) {
+            const Register value = kernels::load_register(column + i);
+            return magnitude(kernels::load_register(a + i)) * value * value;
+        });
         starts_[j] = {-0.5F * plain, absolute, std::sqrt(square)};
         steepest_ = std::max(steepest_, std::fabs(starts_[j].gradient));
     }

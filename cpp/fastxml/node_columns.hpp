@@ -47,7 +47,9 @@ struct NodeColumns {
     float dot(std::int32_t column, const float* a) const {
         if (column < n_plain) {
             const float* x = plain_column(column);
-            return kernels::sum_plain(stride, [x, a](std::int64_t i) { return x[i] * a[i]; });
+            return kernels::sum_plain(stride, [x, a](std::int64_t i) {
+                return kernels::load_register(x + i) * kernels::load_register(a + i);
+            });
         }
         const Range range = ranges[column - n_plain];
 #if defined(__AVX512F__)
@@ -60,7 +62,10 @@ struct NodeColumns {
     float square_dot(std::int32_t column, const float* a) const {
         if (column < n_plain) {
             const float* x = plain_column(column);
-            return kernels::sum_plain(stride, [x, a](std::int64_t i) { return x[i] * x[i] * a[i]; });
+            return kernels::sum_plain(stride, [x, a](std::int64_t i) {
+                const Register value = kernels::load_register(x + i);
+                return value * value * kernels::load_register(a + i);
+            });
         }
         const Range range = ranges[column - n_plain];
 #if defined(__AVX512F__)

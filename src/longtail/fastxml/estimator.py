@@ -347,13 +347,13 @@ def column_arrays(X: Matrix) -> dict[str, Array]:
     """Name the parts of X by column as `columns_of` reads them: transposing X takes as long as a tenth of a tree."""
     if isinstance(X, np.ndarray):
         return {}
-    return {_COLUMNS + name: part for name, part in _core.feature_columns(native_rows(X)).items()}
+    columns = cast(dict[str, Array], _core.feature_columns(native_rows(X)))
+    return {_COLUMNS + name: part for name, part in columns.items()}
 
 
-def columns_of(arrays: Arrays) -> dict[str, Array] | None:
+def columns_of(arrays: Arrays) -> dict[str, object] | None:
     """Hand the columns of a plan to the native core; a dense matrix has none."""
-    names = [name for name in arrays if name.startswith(_COLUMNS)]
-    return {name.removeprefix(_COLUMNS): arrays[name] for name in names} or None
+    return {name.removeprefix(_COLUMNS): part for name, part in arrays.items() if name.startswith(_COLUMNS)} or None
 
 
 def feature_arrays(X: Matrix) -> dict[str, Array]:
