@@ -107,8 +107,6 @@ class LabelForest(XMCClassifier):
     _learn: ClassVar[Any]
     # Scores are shares of the rows in a leaf.
     _threshold: ClassVar[float] = 0.4
-    # Models of 0.2.0 were grown on drawn rows.
-    _absent: ClassVar[dict[str, Any]] = {"bootstrap": True}
 
     def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> RandomForest:
         shards = run_tasks(self, run, type(self)._learn, "trees", self.n_trees, arrays_of(X, Y))
