@@ -25,8 +25,6 @@ from longtail.gbdt.forest import Forest, check_forest, join_trees
 
 # Rows with more features, most of them in no split, are reduced to those with one.
 _MANY_FEATURES = 1 << 22
-# As the kernel returns them.
-_TREE_ARRAYS = ("split_features", "thresholds", "left_children", "leaf_begin", "leaf_label_ids", "leaf_values")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +62,7 @@ def _grow(arrays: Arrays, params: Params, task_id: int, control: _core.Control, 
         used = np.unique(X.indices)
         X = with_columns(X, used)
     rng = np.random.default_rng([int(params["random_state"] or 0), task_id])
-    *found, mean_depth = _core.grow_random_tree(
+    features, thresholds, children, leaf_begin, label_ids, values, mean_depth = _core.grow_random_tree(
         X.shape[1],
         X.indptr,
         X.indices,
@@ -81,11 +79,17 @@ def _grow(arrays: Arrays, params: Params, task_id: int, control: _core.Control, 
         int(rng.integers(2**63)),
         control,
     )
-    tree = dict(zip(_TREE_ARRAYS, found, strict=True)) | {"tree_depths": np.array([mean_depth])}
     if used is not None:
-        features = tree["split_features"]
-        tree["split_features"] = np.where(features >= 0, used[features], np.int32(-1))
-    return tree
+        features = np.where(features >= 0, used[features], np.int32(-1))
+    return {
+        "split_features": features,
+        "thresholds": thresholds,
+        "left_children": children,
+        "leaf_begin": leaf_begin,
+        "leaf_label_ids": label_ids,
+        "leaf_values": values,
+        "tree_depths": np.array([mean_depth]),
+    }
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -103,8 +107,6 @@ class LabelForest(XMCClassifier):
     _learn: ClassVar[Any]
     # Scores are shares of the rows in a leaf.
     _threshold: ClassVar[float] = 0.4
-    # Models of 0.2.0 were grown on drawn rows.
-    _absent: ClassVar[dict[str, Any]] = {"bootstrap": True}
 
     def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> RandomForest:
         shards = run_tasks(self, run, type(self)._learn, "trees", self.n_trees, arrays_of(X, Y))

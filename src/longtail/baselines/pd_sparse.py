@@ -134,7 +134,6 @@ class PDSparse(LinearClassifier):
 
     _State: ClassVar = SparseWeights
     _threshold: ClassVar[float] = 0.0
-    _absent: ClassVar[dict[str, Any]] = {"post_train": False}
 
     def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> SparseWeights:
         (shard,) = run_tasks(self, run, learn_pd_sparse, "models", 1, arrays_of(X, Y))

@@ -186,7 +186,6 @@ class SLEEC(XMCClassifier):
     _State: ClassVar = LocalEmbeddings
     # Scores are shares of the votes.
     _threshold: ClassVar[float] = 0.4
-    _absent: ClassVar[dict[str, Any]] = {"vote_power": 0.0}
 
     def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> LocalEmbeddings:
         n_learners = self.n_learners if X.shape[0] > self.cluster_size else 1
