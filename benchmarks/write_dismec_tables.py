@@ -48,6 +48,53 @@ def accuracy() -> list[str]:
     return out
 
 
+def int8() -> list[str]:
+    out = [
+        "| int8 minus float32 | P@1 | P@3 | P@5 | rows with another first label | size | training | prediction |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for (dataset,), record in read("int8", "dataset").items():
+        cells = [f"{record[f'P@{k}']:+.3f} ± {record[f'P@{k}_error']:.3f}" for k in (1, 3, 5)]
+        cells.append(f"{100 * record['other_first_label']:.2f} %")
+        for what in ("model_bytes", "train_seconds", "predict_seconds"):
+            cells.append(f"{record[f'{what} int8'] / record[f'{what} float32']:.2f} ×")
+        out.append(f"| {NAMES[dataset]} | {' | '.join(cells)} |")
+    return out
+
+
+def dense() -> list[str]:
+    out = [
+        "| dense rows | rows × features, labels | loss | CPU seconds | ms per label | above LIBLINEAR's objective |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (dataset, loss), record in read("dense", "dataset", "loss").items():
+        size = f"{record['n_rows']:,} × {record['n_features']:,}, {record['n_labels']:,}"
+        worst = record.get("above_liblinear_max")
+        cells = [size, loss, f"{record['cpu_seconds']:.2f}", f"{record['ms_per_label']:.1f}"]
+        cells.append("–" if worst is None else f"at most {worst:.1e}")
+        out.append(f"| {NAMES.get(str(dataset), dataset)} | {' | '.join(cells)} |")
+    return out
+
+
+def statistics() -> list[str]:
+    return [
+        f"- {NAMES[str(dataset)]}, {record['n_trained']:,} labels: {record['ratio']:.2f} times the CPU time without."
+        for (dataset,), record in read("statistics", "dataset").items()
+    ]
+
+
+def estimates() -> list[str]:
+    out = [
+        "| estimated ÷ measured | rows | features | labels | CPU time | peak memory | model size | probe, s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for (dataset,), record in read("estimate", "dataset").items():
+        cells = [f"{record[name]:,}" for name in ("n_rows", "n_features", "n_labels")]
+        cells += [f"{record[f'{name}_told_to_taken']:.2f}" for name in ("time", "memory", "model")]
+        out.append(f"| {NAMES.get(str(dataset), dataset)} | {' | '.join(cells)} | {record['probe_seconds']:.1f} |")
+    return out
+
+
 def starts() -> list[str]:
     found = read("starts", "dataset", "solver", "start", "loss", "every")
     out = ["| CPU seconds | solver | " + " | ".join(STARTS) + " | zero : msi |", "|---|---|" + "---|" * 6]
@@ -142,13 +189,10 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     old = text = PAGE.read_text(encoding="utf-8")
-    for name, lines in {
-        "accuracy": accuracy(),
-        "starts": starts(),
-        "speed": speed(),
-        "costs": costs(),
-        "short rows": short_rows(),
-    }.items():
+    sections = {"accuracy": accuracy, "int8": int8, "starts": starts, "speed": speed, "dense": dense}
+    sections |= {"statistics": statistics, "estimates": estimates, "costs": costs, "short rows": short_rows}
+    for name, write in sections.items():
+        lines = write()
         pattern = re.compile(f"<!-- {name} -->.*<!-- /{name} -->", re.DOTALL)
         body = "\n".join(lines).rstrip()
         text = pattern.sub(lambda _, n=name, b=body: f"<!-- {n} -->\n\n{b}\n\n<!-- /{n} -->", text)

@@ -18,6 +18,7 @@ constexpr float kLittleCurvature = 0.1F;
 constexpr std::int64_t kSampled = 16;         // one row in so many,
 constexpr float kCounted = 16.0F;             // counted so many times,
 constexpr std::int64_t kRowsOfSample = 4096;  // if there are at least so many rows
+constexpr double kStartShare = 0.25;          // a start counts if its loss is below this share of the loss at zero
 constexpr std::int64_t kGradientRows = 256;   // dense rows whose part of the gradient is added up in float32
 
 using Clock = std::chrono::steady_clock;
@@ -35,7 +36,6 @@ NewtonTrainer<Rows, LossFunction>::NewtonTrainer(const Rows& rows, const OvaLabe
       control_(control),
       starter_(rows, labels, moments, start, config),
       width_(rows.n_features() + 1),
-      has_own_start_(start.kind == StartKind::own),
       lanes_(kLanes) {
     if constexpr (!Rows::kSparse) {
         gradient_sums_.assign(width_ * kLanes, 0.0);
@@ -105,7 +105,7 @@ bool NewtonTrainer<Rows, LossFunction>::begin(Lane& lane, int at, std::int64_t l
     }
     lane.label = label;
     lane.is_fresh = true;
-    if (!hessians_ || has_own_start_) starter_.set_weights(label, lane.start, column_.data());
+    starter_.set_weights(label, lane.start, column_.data());
     if (hessians_) hessians_->begin(at);
     for (std::int64_t f = 0; f < width_; ++f) weights_[f][at] = column_[f];
     if (config_.keep_history)
@@ -145,12 +145,34 @@ template <class Rows, class LossFunction>
 void NewtonTrainer<Rows, LossFunction>::set_fresh_margins() {
     LaneMask fresh = {};
     for (int at = 0; at < kLanes; ++at) fresh[at] = lanes_[at].is_fresh ? -1 : 0;
+    LaneSum loss;
+    LaneSum zero_loss;
+    const Lanes value_at_zero = LossFunction::value(Lanes{});
+    std::size_t cursor = 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         if (row % 4096 == 0) control_.throw_if_stopped();
         Lanes margins = weights_.back() * config_.bias;
         rows_.template lane_dots<1>(row, weights_.data(), &margins);
         margins_[row] = select(fresh, margins, margins_[row]);
+        if (!hessians_) continue;
+        const RowSigns at_row = row_signs(row, cursor);
+        loss.add(at_row.costs * LossFunction::value(at_row.signs * margins_[row]));
+        zero_loss.add(at_row.costs * value_at_zero);
     }
+    loss.flush();
+    zero_loss.flush();
+    if (hessians_) reject_starts(fresh, loss.total, zero_loss.total);
+}
+
+// Let fresh lanes begin at zero whose start is not much better than that.
+template <class Rows, class LossFunction>
+void NewtonTrainer<Rows, LossFunction>::reject_starts(const LaneMask& fresh, const double* loss,
+                                                      const double* zero_loss) {
+    LaneMask rejected = {};
+    for (int at = 0; at < kLanes; ++at)
+        if (fresh[at] != 0 && loss[at] > kStartShare * zero_loss[at]) rejected[at] = -1;
+    for (auto* vectors : {&margins_, &weights_, &first_weights_})
+        for (Lanes& entry : *vectors) entry = select(rejected, Lanes{}, entry);
 }
 
 // ∇L in all lanes, with the curvatures, the objective and the active rows on the way.

@@ -3,8 +3,9 @@
 // The paper's method in sixteen lanes: truncated Newton over all active rows, one label a lane. Used where working
 // sets do not help: the logistic loss, starts at which most rows are active, and comparisons with the paper.
 // A lane that converges takes the next label before the next Newton step.
-// Where rows are dense and features few, steps are solved with the whole Hessian instead (whole_hessian.hpp). All
-// labels then begin at zero: their first Hessian is one matrix, and fewer rows change sides from there.
+// Where rows are dense and features few, steps are solved with the whole Hessian instead (whole_hessian.hpp). A label
+// then begins at zero unless its start is clearly better: the first Hessian of all labels at zero is one matrix, and
+// from a bad start more rows change sides.
 
 #include <cstdint>
 #include <optional>
@@ -71,6 +72,7 @@ private:
     void index_positives();
     RowSigns row_signs(std::int64_t row, std::size_t& cursor) const;
     void set_fresh_margins();
+    void reject_starts(const LaneMask& fresh, const double* loss, const double* zero_loss);
     void set_gradient();
     void flush_gradient();
     bool retire(int at);
@@ -88,7 +90,6 @@ private:
     Control& control_;
     Starter<Rows> starter_;
     std::int64_t width_;  // n_features + 1, the bias last
-    bool has_own_start_;
     std::optional<WholeHessians> hessians_;
 
     std::vector<Lane> lanes_;
