@@ -149,7 +149,7 @@ def speed() -> list[str]:
 def costs() -> list[str]:
     """Training time by cost and loss, as a ratio to the default, and objectives beside LIBLINEAR's."""
     values = ("0.1", "0.3", "1.0", "3.0", "10.0")
-    out = [f"| time, default = 1 | loss | {' | '.join(f'cost={value}' for value in values)} |", "|---|---|" + "---|" * 5]
+    out = [f"| time, default = 1 | loss | {' | '.join(f'cost={value}' for value in values)} |", "|---" * 7 + "|"]
     ratios: dict[tuple[str, str], dict[str, float]] = {}
     above: dict[str, list[float]] = {}
     for record in read("cliffs", "dataset", "loss", "cost", "label_id").values():
