@@ -102,8 +102,10 @@ private:
                 if (held_out_.empty()) continue;
                 weights.precisions.push_back(precision(control));
                 ++n_parts;
-                if (weights.precisions.back() < best_precision_) continue;
-                best_precision_ = weights.precisions.back();
+                const double found = weights.precisions.back();
+                // Later states of a phase are better trained; the first ones of a second phase are not.
+                if (found < best_precision_ || (found == best_precision_ && last_better == 0)) continue;
+                best_precision_ = found;
                 last_better = n_parts;
                 collect(weights);
             }

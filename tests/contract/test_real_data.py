@@ -50,7 +50,7 @@ HOPELESS: dict[str, tuple[str, Any, Any]] = {
     "LPSR": ("cost", 1e-6, 1.0),
     "MLRF": ("n_trees", 1, 8),
     "MLRFnDCG": ("n_trees", 1, 8),
-    "PDSparse": ("l1", 100.0, 0.01),
+    "PDSparse": ("l1", 100.0, 0.1),
     "Blend": ("first", lt.Popularity(), lt.DiSMEC()),
 }
 
