@@ -11,15 +11,16 @@ namespace longtail::linear {
 
 namespace {
 
-constexpr std::size_t kExactRows = 128;  // the worst violators outside the set, whose margins are computed exactly
+constexpr std::size_t kExactRows = 24;  // the worst violators outside the set, whose margins are computed exactly,
+constexpr int kExactMembers = 64;       // and at the start negatives of the set
 
-// The n-th greatest margin; -1 if there are fewer.
+// The n-th greatest margin of violators; -1 if there are fewer.
 template <class Candidates>
 float worst_margin(const Candidates& candidates, std::size_t n) {
-    if (candidates.size() <= n) return -1.0F;
     std::vector<float> margins;
-    margins.reserve(candidates.size());
-    for (const auto& candidate : candidates) margins.push_back(candidate.margin);
+    for (const auto& candidate : candidates)
+        if (candidate.margin > -1.0F) margins.push_back(candidate.margin);
+    if (margins.size() <= n) return -1.0F;
     std::nth_element(margins.begin(), margins.begin() + static_cast<std::ptrdiff_t>(n) - 1, margins.end(),
                      std::greater<>());
     return margins[n - 1];
@@ -27,12 +28,11 @@ float worst_margin(const Candidates& candidates, std::size_t n) {
 
 }  // namespace
 
-// Count a candidate that is not kept, without the bound on the pass's rounding. The set counts its own rows.
+// Count a candidate that is not kept, without the bound on the pass's rounding. It may be a member of the set.
 template <class Rows>
 void WorkingSetTrainer<Rows>::leave_unlisted(Lane& lane, const Candidate& candidate) const {
     const double gap = 1.0 + candidate.margin - lane.rounding * row_norms_[candidate.row_id];
     if (gap <= 0.0) return;
-    if (std::binary_search(lane.sorted_rows.begin(), lane.sorted_rows.end(), candidate.row_id)) return;
     lane.unlisted_loss += config_.cost * gap * gap;
     ++lane.n_unlisted;
 }
@@ -59,18 +59,40 @@ void WorkingSetTrainer<Rows>::record_iteration(Lane& lane, float step_size) {
         objective += gap > 0.0 ? cost * gap * gap : 0.0;
         n_active += gap > 0.0 ? 1 : 0;
     };
-    const auto exact = [&](std::int32_t row) { return rows_.dot(row, weights) + config_.bias * weights[width - 1]; };
+    // Rounding errs in the same direction for rows alike: what it does to some rows is taken off the others.
+    double error = 0.0;
+    int n_exact = 0;
+    const auto add_exact = [&](std::int32_t row, float of_pass, double cost) {
+        const float margin = rows_.dot(row, weights) + config_.bias * weights[width - 1];
+        add(-1.0, margin, cost);
+        error += static_cast<double>(margin) - of_pass;
+        ++n_exact;
+    };
     const Subproblem& problem = lane.problem;
     for (std::int64_t i = 0; i < problem.size(); ++i) {
-        const bool is_of_pass = lane.at_start && problem.signs[i] < 0.0F;  // no solver has been there yet
-        add(problem.signs[i], is_of_pass ? exact(problem.row_ids[i]) : problem.margins[i], problem.costs[i]);
+        const double as_negative = 1.0 + problem.margins[i];
+        if (lane.n_unlisted > 0 && as_negative > 0.0 && problem.margins[i] <= lane.floor) {  // the pass counted it too
+            objective -= config_.cost * as_negative * as_negative;
+            --n_active;
+        }
+        if (!lane.at_start || problem.signs[i] > 0.0F) {
+            add(problem.signs[i], problem.margins[i], problem.costs[i]);
+            continue;
+        }
+        const float of_pass = problem.margins[i] - lane.rounding * row_norms_[problem.row_ids[i]];
+        if (n_exact < kExactMembers)
+            add_exact(problem.row_ids[i], of_pass, problem.costs[i]);
+        else
+            add(-1.0, of_pass + error / n_exact, problem.costs[i]);
     }
     const float bad = worst_margin(lane.candidates, kExactRows);
-    for (const Candidate& candidate : lane.candidates) {
-        if (candidate.margin <= -1.0F) continue;  // at most: the row is idle
-        const float margin = candidate.margin - lane.rounding * row_norms_[candidate.row_id];
-        add(-1.0, candidate.margin >= bad ? exact(candidate.row_id) : margin, config_.cost);
-    }
+    const auto margin_of = [&](const Candidate& c) { return c.margin - lane.rounding * row_norms_[c.row_id]; };
+    for (const Candidate& candidate : lane.candidates)
+        if (candidate.margin > -1.0F && candidate.margin >= bad)  // at most -1: the row is idle
+            add_exact(candidate.row_id, margin_of(candidate), config_.cost);
+    for (const Candidate& candidate : lane.candidates)
+        if (candidate.margin > -1.0F && candidate.margin < bad)
+            add(-1.0, margin_of(candidate) + error / n_exact, config_.cost);
     if (lane.at_start) lane.record.first_objective = objective;
     lane.record.history.push_back({objective, n_active, step_size});
     lane.record.seconds -= std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_time).count();
