@@ -189,12 +189,17 @@ def test_the_balanced_ranking_is_as_precise_as_the_scores() -> None:
     top, Y, counts = world(rare_too_low=3.0)
     calibration = lt.Calibration().fit(top, Y, counts, 6000)
     assert 0 < calibration.balanced_power_ < 1
-    new_top, new_Y, _ = world(seed=1, rare_too_low=3.0)
-    balanced, best, by_score = (rank(new_top, calibration, name) for name in ("balanced", "precision", "score"))
-    for k in (1, 3, 5):
-        assert precision_at_k(balanced, new_Y, k) > precision_at_k(by_score, new_Y, k) - 0.2
     weights = calibration.inverse_propensities()
-    assert weights[balanced.label_ids].mean() > weights[best.label_ids].mean()
+    changes = []
+    for seed in range(1, 13):  # one set of 600 rows says little: P@1 varies by a point
+        new_top, new_Y, _ = world(seed=seed, rare_too_low=3.0)
+        balanced, best, by_score = (rank(new_top, calibration, name) for name in ("balanced", "precision", "score"))
+        found = [[precision_at_k(top, new_Y, k) for k in (1, 3, 5)] for top in (balanced, best, by_score)]
+        changes.append([np.subtract(found[0], found[1]), np.subtract(found[0], found[2])])
+        assert weights[balanced.label_ids].mean() > weights[best.label_ids].mean()
+    to_best, to_scores = np.mean(changes, axis=0)
+    assert (to_best > -0.2).all()
+    assert (to_scores > 0.5).all()  # rare labels score too low: the probabilities gain more than that
 
 
 def test_the_balanced_ranking_is_that_of_the_scores_where_calibration_does_not_pay(calibrated: Any) -> None:
