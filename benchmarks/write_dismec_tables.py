@@ -177,7 +177,7 @@ def short_rows() -> list[str]:
                 f"{record['peak_growth_bytes'] / 1e9:.2f} GB above the data; "
                 f"{record['n_unconverged']} labels did not converge."
             )
-    return out
+    return out or ["Not measured yet."]
 
 
 def _megabytes(size: int | None) -> str:
