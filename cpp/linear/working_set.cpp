@@ -146,11 +146,11 @@ bool WorkingSetTrainer<Rows>::begin(Lane& lane, int at, std::int64_t label) {
 template <class Rows>
 auto WorkingSetTrainer<Rows>::advance(Lane& lane, int at) -> Outcome {
     if (lane.truncated) std::sort(lane.candidates.begin(), lane.candidates.end(), comes_before);
-    lane.near = lane.candidates;
     lane.floor = std::max(lane.floor, floors_[at / kLanes][at % kLanes]);
     if (lane.at_start) {
         if (!begin_rounds(lane, at)) return Outcome::refused;
     } else {
+        lane.near = lane.candidates;
         lane.scanned_weights = lane.weights;
         lane.reach = lane.truncated ? std::clamp(-1.0F - lane.floor, kLeastReach, kReach) : kReach;
         lane.truncated = lane.floor > -1.0F;
