@@ -27,8 +27,6 @@ def settings(system: str, X, Y) -> dict[str, object]:
     # Dense rows (Mediamill's) stay as they are: CS gets 84.6 on held-out rows, and 83.5 with rows of length one.
     # Forests look at one feature at a time and get the rows of the file, as in the papers.
     params: dict[str, object] = {"unit_rows": sp.issparse(X) and system not in FORESTS}
-    if system == "LabelTree":
-        params["unit_rows"] = True  # as in bench_tail.py
     if system in ("CPLST", "CS", "MLCSSP"):
         # The default of 200, at most half as many as labels: more components are always better, and with one per label
         # CPLST and ML-CSSP are plain ridge regression, not embeddings.

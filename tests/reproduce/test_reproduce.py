@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from longtail import datasets, reproduce
-from longtail.bench.data import drop_labels
+from longtail.bench.data import Prepared, drop_labels, sample_labels
 from longtail.bench.extras import decision_scores, incomplete_gains, tail_contributions, training_course
 from longtail.metrics import psprecision_at_k
 from longtail.propensity import from_counts
@@ -297,3 +297,19 @@ def test_the_course_of_training_is_summed_up_by_step_and_by_positives() -> None:
     assert [spread[0] for spread in course["by_step"]["objectives"]] == [6.0, 3.5, 4.0]
     assert course["by_step"]["active_rows"][2][0] == pytest.approx(0.1)
     assert [found["iterations"][0] for found in course["by_positives"]] == [1.0, 2.0]
+
+
+def test_a_sample_of_labels_is_trained_and_stated(folder: Path, tmp_path: Path) -> None:
+    item = reproduce.read_paper("msi-dismec").find("table", "2")
+    block = item.blocks[0]
+    assert block.data is not None
+    few = replace(block, data=replace(block.data, sample_labels=5))
+    prepared = Prepared(cells_of(item, few, few.rows[0])[0].data, folder, tmp_path / "prepared")
+    _, Y = datasets.read(folder / "eurlex/eurlex_train.txt.gz")
+    chosen = sample_labels(Y.shape[1], 5)
+    assert len(set(chosen)) == 5
+    np.testing.assert_array_equal(prepared.label_counts, np.bincount(Y.indices, minlength=Y.shape[1])[chosen])
+    assert prepared.Y_test.shape[1] == prepared.sizes["n_labels"] == 5
+    assert "a random sample of 5 labels" in reproduce.render_item(
+        reproduce.read_paper("msi-dismec"), replace(item, blocks=(few,)), {}
+    )

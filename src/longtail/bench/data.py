@@ -27,6 +27,9 @@ class Prepared:
         if data.max_test_rows:
             X_test, Y_test = X_test[: data.max_test_rows], Y_test[: data.max_test_rows]
         _check(data, X, Y, X_test, Y_test)
+        if data.sample_labels:
+            label_ids = sample_labels(Y.shape[1], data.sample_labels)
+            Y, Y_test = (sp.csr_array(labels[:, label_ids]) for labels in (Y, Y_test))
         if data.missing:
             Y = drop_labels(Y, **data.missing)
         if data.unit_rows:
@@ -43,6 +46,11 @@ class Prepared:
             "n_features": int(X.shape[1]),
             "n_labels": int(Y.shape[1]),
         }
+
+
+def sample_labels(n_labels: int, size: int) -> NDArray[np.int64]:
+    """Choose labels at random, always the same ones; their order stays."""
+    return np.sort(np.random.default_rng(0).permutation(n_labels)[:size])
 
 
 def drop_labels(Y: Any, a: float = PropensityModel.a, b: float = PropensityModel.b, seed: int = 0) -> sp.csr_array:

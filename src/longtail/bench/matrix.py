@@ -46,6 +46,7 @@ _DATA_RULES: dict[str, tuple[Rule, ...]] = {
     "sample": (Bool(),),
     "max_rows": (Int(0),),
     "max_test_rows": (Int(0),),
+    "sample_labels": (Int(0),),
 }
 
 
@@ -72,6 +73,8 @@ class Data:
         Use only the first rows of both parts; 0: all.
     max_test_rows : int
         Use only the first rows to test on; 0: all.
+    sample_labels : int
+        Train and test on a random sample of so many labels, the same in every run; 0: all.
     missing : dict
         ``{"a": 0.55, "b": 1.5, "seed": 0}``: each training label is kept with the propensity of its label only, as
         in figure 3 of the PfastreXML paper; the test part stays complete.
@@ -87,6 +90,7 @@ class Data:
     synthetic: dict[str, Any] = field(default_factory=dict)
     max_rows: int = 0
     max_test_rows: int = 0
+    sample_labels: int = 0
     missing: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -73,8 +73,8 @@ class LabelTree(XMCClassifier):
         How much the losses count against ‖w‖².
     tolerance : float, default 0.1
         A classifier is done when no projected gradient of its dual problem is larger than this.
-    max_passes : int, default 20
-        Rows are visited at most so often, on average.
+    max_passes : int, default 200
+        Rows are visited at most so often, on average. Rows of unit length need about ten visits, dense rows a hundred.
     bias : float, default 0.5
         Value of the constant feature; 0 for none. Larger values slow training down on rows of unit length.
     prune_below : float or None, default None
@@ -123,7 +123,7 @@ class LabelTree(XMCClassifier):
     loss: Annotated[str, Choice("squared_hinge", "logistic"), OneOf("squared_hinge", "logistic")] = "squared_hinge"
     cost: Annotated[float, Real(0, above=True), Between(0.1, 20.0, log=True)] = 1.0
     tolerance: Annotated[float, Real(0, above=True)] = 0.1
-    max_passes: Annotated[int, Int(1, 1_000_000)] = 20
+    max_passes: Annotated[int, Int(1, 1_000_000)] = 200
     bias: Annotated[float, Real(0)] = 0.5
     prune_below: Annotated[float | None, Real(0), Nothing()] = None
     weight_type: Annotated[str, Choice("float32", "int8")] = "float32"

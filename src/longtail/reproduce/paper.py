@@ -18,6 +18,7 @@ why_not = "…"                   instead of blocks: why it cannot be reproduced
 [[items.blocks]]                one data set of it
 data = "Bibtex"
 stands_for = "Ads-430K"         the paper's data set, if it is another one: no differences are shown then
+sample_labels = 500             a random sample of the labels, where a figure is about their distribution
 rows.FastXML = [63.26, [39.19, 0.66], ""]   published value, value and standard deviation, or none, per metric
 """
 
@@ -239,7 +240,7 @@ def _item(owner: str, entry: dict[str, Any], systems: dict[str, Declared], sets:
 def _block(
     owner: str, entry: dict[str, Any], systems: dict[str, Declared], sets: dict[str, Any], n_metrics: int
 ) -> Block:
-    _check(f"{owner}: block", entry, "data stands_for why_not rows systems series missing")
+    _check(f"{owner}: block", entry, "data stands_for why_not rows systems series missing sample_labels")
     name = str(entry["data"])
     if "why_not" in entry:
         return Block(name, None, why_not=str(entry["why_not"]))
@@ -251,7 +252,7 @@ def _block(
     rows += [
         Row(systems[system], series=series) for series, names in entry.get("series", {}).items() for system in names
     ]
-    data = Data(name, **known, missing=entry.get("missing", {}))
+    data = Data(name, **known, missing=entry.get("missing", {}), sample_labels=int(entry.get("sample_labels", 0)))
     return Block(name, data, tuple(rows), str(entry.get("stands_for", "")), origin=origin)
 
 

@@ -93,6 +93,7 @@ def estimate(block: Block, row: Row, lines: Lines) -> float:
             line
             for line in lines.values()
             if line["dataset"] == block.data.name
+            and line.get("data", {}).get("sample_labels", 0) == block.data.sample_labels
             and line["system"] == system.name
             and {key: value for key, value in line["params"].items() if key != "random_state"} == system.params
             and "train_cpu_seconds" in line

@@ -55,6 +55,8 @@ def item_records(paper: Paper, item: Item, lines: Lines) -> list[dict[str, Any]]
                 base["stands_for"] = block.stands_for
             if block.data is not None and block.data.missing:
                 base |= {"missing": block.data.missing}
+            if block.data is not None and block.data.sample_labels:
+                base |= {"sample_labels": block.data.sample_labels}
             for found in compare_row(item, block, row, lines):
                 record: dict[str, Any] = base | {"metric": found.metric}
                 if found.published is not None:
@@ -69,6 +71,8 @@ def _render_block(item: Item, block: Block, lines: Lines) -> str:
     title = f"**{block.data_name}**"
     if block.data is not None and block.data.missing:
         title += f", labels missing by A = {block.data.missing['a']:g}"
+    if block.data is not None and block.data.sample_labels:
+        title += f", a random sample of {block.data.sample_labels} labels"
     if block.stands_for:
         title += f", in place of {block.stands_for}: values are not comparable"
     if block.why_not:
