@@ -63,12 +63,12 @@ def main() -> None:
         label_ids = np.sort(random.choice(Y.shape[1], n_trained, replace=False))
         columns = sp.csr_array(Y.tocsc()[:, label_ids])
         size = describe(name, X, Y) | {"n_trained": n_trained, "seed": options.seed}
-        default = None
+        lt.DiSMEC(n_jobs=1).fit(X[:64], columns[:64])  # a first call takes seconds of its own
+        default = measure(partial(lt.DiSMEC(n_jobs=1).fit, X, columns), options.repeats)["cpu_seconds"]
         for loss in options.losses:
             for cost in COSTS:
                 model = lt.DiSMEC(n_jobs=1, cost=cost, loss=loss)
                 timed = measure(partial(model.fit, X, columns), options.repeats)
-                default = default or timed["cpu_seconds"]
                 record = {"question": QUESTION, "system": "DiSMEC", "threads": 1, "loss": loss, "cost": cost}
                 record |= size | timed | {"n_unconverged": model.n_unconverged_}
                 emit(record | {"ratio_to_default": round(timed["cpu_seconds"] / default, 2)}, save)

@@ -16,6 +16,7 @@
 #include "base/aligned.hpp"
 #include "base/control.hpp"
 #include "base/lanes.hpp"
+#include "linear/lane_sum.hpp"
 #include "linear/losses.hpp"
 #include "linear/problem.hpp"
 #include "linear/rows.hpp"
@@ -34,23 +35,6 @@ public:
     void train(std::span<const std::int32_t> label_ids);
 
 private:
-    // Per-lane sums over rows or features: float32 within a part, float64 over the parts.
-    struct LaneSum {
-        double total[kLanes] = {};
-        Lanes part = {};
-        int n_added = 0;
-        void add(const Lanes& term) {
-            part += term;
-            if (++n_added == 32) flush();
-        }
-        void flush() {
-            float parts[kLanes];
-            store(part, parts);
-            for (int lane = 0; lane < kLanes; ++lane) total[lane] += parts[lane];
-            part = Lanes{};
-            n_added = 0;
-        }
-    };
     struct Lane {
         std::int64_t label = -1;
         bool is_fresh = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "linear/logistic_samples.hpp"
 #include "linear/newton_lanes.hpp"
 #include "linear/postings.hpp"
 #include "linear/working_set.hpp"
@@ -24,7 +25,11 @@ void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& m
                   const OvaConfig& config, std::vector<std::int32_t> label_ids, LabelSink& sink, Control& control) {
     sort_by_positives(label_ids, labels);
     if (config.loss == Loss::logistic) {
-        NewtonTrainer<Rows, Logistic>(rows, labels, moments, start, config, sink, control).train(label_ids);
+        if constexpr (Rows::kSparse)
+            if (LogisticSampleTrainer::suits(start, config))
+                label_ids = LogisticSampleTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
+        if (!label_ids.empty())
+            NewtonTrainer<Rows, Logistic>(rows, labels, moments, start, config, sink, control).train(label_ids);
         return;
     }
     // The other two solvers use that all negatives of a label have one cost.

@@ -1,0 +1,430 @@
+#include "linear/logistic_samples.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+
+#include "linear/losses.hpp"
+#include "linear/sums.hpp"
+
+namespace longtail::linear {
+
+namespace {
+
+// Tuned on EURLex-4K and wnwords (benchmarks/bench_dismec_cliffs.py): half or twice as much takes about as long.
+constexpr double kSampledCurvature = 0.2;  // that a row of the sample stands for, at least, times ‖x‖²
+constexpr double kMostDrawn = 400.0;       // but a sample has at most about so many rows besides the positives
+constexpr std::size_t kMostPositives = 600;
+constexpr double kInnerShare = 0.02;  // of the gradient that a step leaves in its model,
+constexpr double kLeastShare = 0.1;   // or this of the tolerance
+constexpr double kMostSlope = 0.9;
+constexpr int kMaxHalvings = 10;
+constexpr int kMaxRounds = 30;
+constexpr int kBackgroundRounds = 8;
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+double chance_at(double margin) { return 1.0 / (1.0 + std::exp(-margin)); }
+double loss_at(double z) { return std::max(-z, 0.0) + std::log1p(std::exp(-std::abs(z))); }
+
+}  // namespace
+
+LogisticSampleTrainer::LogisticSampleTrainer(const SparseRows& rows, const OvaLabels& labels, const OvaMoments& moments,
+                                             const OvaStart& start, const OvaConfig& config, LabelSink& sink,
+                                             Control& control)
+    : rows_(rows),
+      labels_(labels),
+      moments_(moments),
+      start_(start),
+      config_(config),
+      sink_(sink),
+      control_(control),
+      starter_(rows, labels, moments, start, config),
+      width_(rows.n_features() + 1),
+      lanes_(kLanes) {
+    table_.assign(static_cast<std::size_t>(2 * rows.n_features()), Lanes{});
+    scatter_.assign(static_cast<std::size_t>(rows.n_features() * GramMatrix::kBlocks), Lanes{});
+    for (Lane& lane : lanes_)
+        for (auto* vector : {&lane.weights, &lane.earlier, &lane.gradient})
+            vector->assign(static_cast<std::size_t>(width_), 0.0F);
+    squares_.reserve(static_cast<std::size_t>(rows.n_rows()));
+    for (std::int64_t row = 0; row < rows.n_rows(); ++row) {
+        float square = config.bias * config.bias;
+        rows.for_each(row, [&](std::int32_t, float value) { square += value * value; });
+        squares_.push_back(square);
+    }
+}
+
+bool LogisticSampleTrainer::suits(const OvaStart& start, const OvaConfig& config) {
+    return config.loss == Loss::logistic && config.working_sets && config.regularize_bias &&
+           (start.kind == StartKind::mean_separating || start.kind == StartKind::own);
+}
+
+std::vector<std::int32_t> LogisticSampleTrainer::train(std::span<const std::int32_t> label_ids) {
+    std::vector<std::int32_t> refused;
+    if (label_ids.empty()) return refused;
+    solve_background();
+    std::size_t next = 0;
+    for (;;) {
+        int n_busy = 0;
+        for (int at = 0; at < kLanes; ++at) {
+            while (!lanes_[at].is_busy && next < label_ids.size()) {
+                const std::int32_t label = label_ids[next++];
+                if (labels_.positives.row_labels(label).size() > kMostPositives)
+                    refused.push_back(label);
+                else
+                    begin(at, label);
+            }
+            n_busy += lanes_[at].is_busy ? 1 : 0;
+        }
+        if (n_busy == 0) return refused;
+        const auto pass_begin = Clock::now();
+        pass();
+        const double pass_share = seconds_since(pass_begin) / n_busy;
+        for (int at = 0; at < kLanes; ++at) {
+            Lane& lane = lanes_[at];
+            if (!lane.is_busy) continue;
+            const auto lane_begin = Clock::now();
+            const Outcome outcome = judge(lane, at);
+            if (outcome == Outcome::goes_on) {
+                sample_.clear();
+                step(lane, 0);
+            }
+            control_.throw_if_stopped();
+            lane.record.seconds += pass_share + seconds_since(lane_begin);
+            if (outcome == Outcome::goes_on || outcome == Outcome::halved) continue;
+            if (outcome == Outcome::refused) {
+                refused.push_back(static_cast<std::int32_t>(lane.label));
+            } else {
+                sink_.put(lane.label, lane.weights.data(), rows_.n_features(), std::move(lane.record));
+                control_.add_done(1);
+            }
+            lane.is_busy = false;
+            negative_costs_[at] = 0.0F;
+            positive_costs_[at] = 0.0F;
+        }
+    }
+}
+
+// Any weights will do: what labels take from here is exact wherever it is.
+void LogisticSampleTrainer::solve_background() {
+    double total_weight = 0.0;
+    for (std::int64_t row = 0; row < rows_.n_rows(); ++row) total_weight += labels_.row_weight(row);
+    double weight = 0.0;  // of the bias alone
+    for (int round = 0; round < 50; ++round) {
+        const double chance = chance_at(config_.bias * weight);
+        const double slope = weight + config_.cost * total_weight * config_.bias * chance;
+        const double curvature =
+            1.0 + config_.cost * total_weight * config_.bias * config_.bias * chance * (1.0 - chance);
+        weight -= slope / curvature;
+    }
+    begin_lane(0, -1, config_.cost);
+    Lane& lane = lanes_[0];
+    lane.positives = {};
+    std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
+    lane.weights.back() = static_cast<float>(weight);
+    double mean_square = 0.0;
+    for (const float value : moments_.mean) mean_square += static_cast<double>(value) * value;
+    lane.start = {};
+    lane.start.zero_gradient = 0.5 * config_.cost * total_weight * std::sqrt(mean_square);
+    lane.start.tolerance = config_.tolerance / total_weight * lane.start.zero_gradient;  // of a label with one row
+    for (int round = 0;; ++round) {
+        pass();
+        const Outcome outcome = judge(lane, 0);
+        if (outcome == Outcome::halved) continue;
+        if (outcome != Outcome::goes_on || round >= kBackgroundRounds) break;
+        sample_.clear();
+        step(lane, 0);
+    }
+    background_.weights = lane.weights;
+    background_.gradient = lane.gradient;
+    background_.objective = lane.record.last_objective;
+    background_.drawn = lane.drawn;
+    for (const Drawn& drawn : background_.drawn) background_.row_ids.push_back(drawn.row_id);
+    background_.gram.extend(rows_, background_.row_ids, config_.bias, scatter_.data());
+    lane.is_busy = false;
+    negative_costs_[0] = 0.0F;
+    positive_costs_[0] = 0.0F;
+}
+
+void LogisticSampleTrainer::begin_lane(int at, std::int64_t label, double positive_cost) {
+    Lane& lane = lanes_[at];
+    lane.is_busy = true;
+    lane.label = label;
+    lane.has_step = false;
+    lane.n_halvings = 0;
+    lane.record = {};
+    negative_costs_[at] = static_cast<float>(config_.cost);
+    positive_costs_[at] = static_cast<float>(positive_cost);
+}
+
+// Put a label into an empty lane; false when there is nothing to train.
+bool LogisticSampleTrainer::begin(int at, std::int64_t label) {
+    Lane& lane = lanes_[at];
+    lane.positives = labels_.positives.row_labels(label);
+    const bool is_asked = config_.train_empty || !lane.positives.empty();
+    if (is_asked) lane.start = starter_.prepare(label);
+    if (!is_asked || lane.start.tolerance <= 0.0) {  // no question was asked, or w = 0 is the answer
+        std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
+        sink_.put(label, lane.weights.data(), rows_.n_features(), {});
+        control_.add_done(1);
+        return false;
+    }
+    begin_lane(at, label, lane.start.positive_cost);
+    const auto begin_time = Clock::now();
+    if (start_.kind == StartKind::own && (start_.own_weights.row_size(label) > 0 || start_.own_biases[label] != 0.0F)) {
+        std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
+        starter_.set_weights(label, lane.start, lane.weights.data());
+    } else {
+        begin_at_background(lane);
+    }
+    lane.record.seconds += seconds_since(begin_time);
+    return true;
+}
+
+// The first step: from the background, whose gradient differs only in the label's positives.
+void LogisticSampleTrainer::begin_at_background(Lane& lane) {
+    lane.weights = background_.weights;
+    lane.gradient = background_.gradient;
+    lane.record.first_objective = background_.objective;
+    lane.drawn = background_.drawn;
+    for (const std::int32_t row : lane.positives) {
+        const double margin = rows_.dot(row, lane.weights.data()) + config_.bias * lane.weights.back();
+        const double cost = cost_of(lane, row, true);
+        const double negative_cost = cost_of(lane, row, false);
+        const double move = cost * (chance_at(margin) - 1.0) - negative_cost * chance_at(margin);
+        rows_.add_to(row, static_cast<float>(move), lane.gradient.data());
+        lane.gradient.back() += static_cast<float>(move) * config_.bias;
+        lane.record.first_objective += cost * loss_at(margin) - negative_cost * loss_at(-margin);
+    }
+    double square = 0.0;
+    for (std::int64_t f = 0; f < width_; ++f) {
+        const double slope = static_cast<double>(lane.weights[f]) + lane.gradient[f];
+        square += slope * slope;
+    }
+    lane.gradient_norm = std::sqrt(square);
+    if (config_.keep_history)
+        lane.record.history.push_back({lane.record.first_objective, static_cast<std::int32_t>(rows_.n_rows()), 0.0F});
+    sample_.clear();
+    sample_.gram = background_.gram;
+    step(lane, std::ssize(background_.drawn));
+}
+
+double LogisticSampleTrainer::cost_of(const Lane& lane, std::int32_t row, bool is_positive) const {
+    return (is_positive ? lane.start.positive_cost : config_.cost) * labels_.row_weight(row);
+}
+
+// Minimise the model at the lane's weights, whose gradient and sample are known. The Gram matrix of the sample has its
+// first n_known rows.
+void LogisticSampleTrainer::step(Lane& lane, std::int64_t n_known) {
+    lane.earlier = lane.weights;
+    const auto append = [&](const Drawn& drawn, bool is_positive, bool counts) {
+        const double cost = counts ? cost_of(lane, drawn.row_id, is_positive) / drawn.chance() : 0.0;
+        const float target = is_positive ? 1.0F : 0.0F;
+        sample_.append(drawn.row_id, static_cast<float>(cost), target,
+                       static_cast<float>(cost * (target - chance_at(drawn.margin))));
+    };
+    for (const Drawn& drawn : lane.drawn) {
+        const bool is_flipped =
+            n_known > 0 && std::binary_search(lane.positives.begin(), lane.positives.end(), drawn.row_id);
+        append(drawn, false, !is_flipped);
+    }
+    for (const std::int32_t row : lane.positives)
+        append({row, rows_.dot(row, lane.earlier.data()) + config_.bias * lane.earlier.back(), 1.0F}, true, true);
+    sample_.gram.extend(rows_, sample_.row_ids, config_.bias, scatter_.data());
+    // The betas begin at -aφ', so x_i · v + (Kβ)_i begins at -x_i · G.
+    walk_rows(rows_, sample_.row_ids.data(), sample_.size(), [&](std::int64_t i) {
+        sample_.margins[i] =
+            -(rows_.dot(sample_.row_ids[i], lane.gradient.data()) + config_.bias * lane.gradient.back());
+    });
+    first_betas_ = sample_.betas;
+    const double tolerance = std::max(kLeastShare * lane.start.tolerance, kInnerShare * lane.gradient_norm);
+    lane.record.cg_steps += solver_.solve(sample_, tolerance);
+    ++lane.record.iterations;
+    float* const weights = lane.weights.data();
+    for (std::int64_t f = 0; f < width_; ++f) weights[f] = -lane.gradient[f];
+    walk_rows(rows_, sample_.row_ids.data(), sample_.size(), [&](std::int64_t i) {
+        const float scale = sample_.betas[i] - first_betas_[i];
+        rows_.add_to(sample_.row_ids[i], scale, weights);
+        weights[width_ - 1] += scale * config_.bias;
+    });
+    lane.slope = slope_along_step(lane, lane.earlier);
+    lane.has_step = true;
+    lane.n_halvings = 0;
+}
+
+// (w + G) · (w' - w''): the gradient at `at` along the lane's last step.
+double LogisticSampleTrainer::slope_along_step(const Lane& lane, const AlignedVector<float>& at) const {
+    double sums[8] = {};
+    for (std::int64_t f = 0; f < width_; ++f)
+        sums[f % 8] +=
+            (static_cast<double>(at[f]) + lane.gradient[f]) * (static_cast<double>(lane.weights[f]) - lane.earlier[f]);
+    double total = 0.0;
+    for (const double part : sums) total += part;
+    return total;
+}
+
+// What a pass says about the weights of a lane.
+auto LogisticSampleTrainer::judge(Lane& lane, int at) -> Outcome {
+    double square = 0.0;
+    for (std::int64_t f = 0; f < width_; ++f) {
+        const double slope = static_cast<double>(lane.weights[f]) + lane.gradient[f];
+        square += slope * slope;
+    }
+    const bool is_converged = std::sqrt(square) <= lane.start.tolerance;
+    // L is convex along the step: where its slope at the end is not steeper upwards than it was downwards at the
+    // beginning, L has fallen (exactly so if quadratic).
+    if (lane.has_step && !is_converged && !(slope_along_step(lane, lane.weights) <= -kMostSlope * lane.slope)) {
+        if (++lane.n_halvings > kMaxHalvings || lane.slope >= 0.0) return Outcome::refused;
+        for (std::int64_t f = 0; f < width_; ++f) lane.weights[f] = 0.5F * (lane.weights[f] + lane.earlier[f]);
+        lane.slope *= 0.5;
+        return Outcome::halved;
+    }
+    if (config_.keep_history) {
+        const double objective = 0.5 * sum_of_squares(lane.weights.data(), width_) + losses_.total[at];
+        lane.record.last_objective = objective;
+        if (lane.record.history.empty()) lane.record.first_objective = objective;
+        lane.record.history.push_back({objective, static_cast<std::int32_t>(rows_.n_rows()),
+                                       lane.has_step ? std::ldexp(1.0F, -lane.n_halvings) : 0.0F});
+    }
+    lane.gradient_norm = std::sqrt(square);
+    lane.record.gradient_ratio = lane.gradient_norm / lane.start.zero_gradient;
+    if (is_converged) return Outcome::finished;
+    if (lane.record.iterations >= config_.max_iterations) {
+        lane.record.converged = false;
+        return Outcome::finished;
+    }
+    if (lane.record.iterations >= kMaxRounds) return Outcome::refused;
+    thin(lane.drawn);
+    return Outcome::goes_on;
+}
+
+void LogisticSampleTrainer::index_positives() {
+    positives_.clear();
+    for (int at = 0; at < kLanes; ++at)
+        if (lanes_[at].is_busy)
+            for (const std::int32_t row : lanes_[at].positives) positives_.emplace_back(row, at);
+    std::sort(positives_.begin(), positives_.end());
+    positives_.emplace_back(static_cast<std::int32_t>(rows_.n_rows()), 0);  // a row no cursor passes
+}
+
+std::uint32_t LogisticSampleTrainer::positive_lanes(std::int64_t row, std::size_t& cursor) const {
+    std::uint32_t bits = 0;
+    for (; positives_[cursor].first == row; ++cursor) bits |= 1U << positives_[cursor].second;
+    return bits;
+}
+
+// One pass over all rows: the gradient and a sample in all lanes.
+void LogisticSampleTrainer::pass() {
+    index_positives();
+    write_weights();
+    for (Lane& lane : lanes_) lane.drawn.clear();
+    losses_ = {};
+    bias_slopes_ = {};
+    config_.keep_history ? pass_rows<true>() : pass_rows<false>();
+    losses_.flush();
+    bias_slopes_.flush();
+    read_gradients();
+}
+
+template <bool kWithLosses>
+void LogisticSampleTrainer::pass_rows() {
+    const Lanes ones = Lanes{} + 1.0F;
+    Lanes biases{};
+    for (int at = 0; at < kLanes; ++at)
+        if (lanes_[at].is_busy) biases[at] = lanes_[at].weights.back() * config_.bias;
+    const Lanes sizes = negative_costs_ * static_cast<float>(1.0 / kSampledCurvature);
+    Lanes carried = 0.5F * ones;  // what rows that were not drawn have left over
+    Lanes* const table = table_.data();
+    std::size_t cursor = 0;
+    for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
+        if (row % 4096 == 0) control_.throw_if_stopped();
+        Lanes margins = biases;
+        rows_.template lane_dots<1, 2>(row, table, &margins);
+        const Lanes small = exp_minus(abs_lanes(margins));
+        const Lanes inverse = 1.0F / (1.0F + small);
+        Lanes slopes = select(margins > 0.0F, ones, small) * inverse;
+        Lanes size = small * inverse * inverse * sizes * squares_[row];
+        Lanes values{};
+        if constexpr (kWithLosses) values = max_lanes(margins, Lanes{}) + log_one_plus(small);
+        Lanes costs = negative_costs_;
+        if (positives_[cursor].first == row) {
+            const std::uint32_t bits = positive_lanes(row, cursor);
+            slopes = choose(bits, slopes - ones, slopes);
+            if constexpr (kWithLosses) values = choose(bits, values - margins, values);
+            costs = choose(bits, positive_costs_, costs);
+            size = choose(bits, Lanes{}, size);  // positives are in every sample
+        }
+        if (!labels_.row_weights.empty()) {
+            costs *= labels_.row_weights[row];
+            size *= labels_.row_weights[row];
+        }
+        slopes *= costs;
+        if constexpr (kWithLosses) losses_.add(costs * values);
+        bias_slopes_.add(slopes);
+        rows_.for_each(row, [&](std::int32_t feature, float value) {
+            table[2 * static_cast<std::int64_t>(feature) + 1] += slopes * value;
+        });
+        const std::uint32_t great = bits_greater(size, ones);
+        carried += choose(great, Lanes{}, size);
+        const std::uint32_t reached = bits_greater(carried, ones);
+        if ((great | reached) == 0) continue;
+        carried -= choose(reached, ones, Lanes{});
+        float of_lanes[2][kLanes];
+        store(margins, of_lanes[0]);
+        store(size, of_lanes[1]);
+        for (std::uint32_t bits = great | reached; bits != 0; bits &= bits - 1) {
+            const int at = std::countr_zero(bits);
+            lanes_[at].drawn.push_back({static_cast<std::int32_t>(row), of_lanes[0][at], of_lanes[1][at]});
+        }
+    }
+}
+
+// Draw kMostDrawn rows again out of a sample that stands for more than that.
+void LogisticSampleTrainer::thin(std::vector<Drawn>& drawn) {
+    double total = 0.0;
+    for (const Drawn& row : drawn) total += std::max(1.0F, row.size);
+    if (total <= kMostDrawn) return;
+    const auto scale = static_cast<float>(kMostDrawn / total);
+    float carried = 0.5F;
+    std::erase_if(drawn, [&](Drawn& row) {
+        const float chance = row.chance();
+        row.size *= scale;
+        if (row.size >= 1.0F) return false;
+        carried += row.chance() / chance;
+        if (carried <= 1.0F) return true;
+        carried -= 1.0F;
+        return false;
+    });
+}
+
+// Weights into the table, sixteen features at a time, and zeros for the gradient.
+void LogisticSampleTrainer::write_weights() {
+    float* const table = reinterpret_cast<float*>(table_.data());
+    for (std::int64_t begin = 0; begin < rows_.n_features(); begin += kLanes) {
+        const std::int64_t end = std::min(begin + kLanes, rows_.n_features());
+        for (int at = 0; at < kLanes; ++at) {
+            const float* const weights = lanes_[at].weights.data();
+            for (std::int64_t f = begin; f < end; ++f)
+                table[2 * f * kLanes + at] = lanes_[at].is_busy ? weights[f] : 0.0F;
+        }
+        for (std::int64_t f = begin; f < end; ++f) table_[2 * f + 1] = Lanes{};
+    }
+}
+
+void LogisticSampleTrainer::read_gradients() {
+    const float* const table = reinterpret_cast<const float*>(table_.data());
+    for (std::int64_t begin = 0; begin < rows_.n_features(); begin += kLanes) {
+        const std::int64_t end = std::min(begin + kLanes, rows_.n_features());
+        for (Lane& lane : lanes_) {
+            const auto at = &lane - lanes_.data();
+            for (std::int64_t f = begin; f < end; ++f) lane.gradient[f] = table[(2 * f + 1) * kLanes + at];
+        }
+    }
+    for (int at = 0; at < kLanes; ++at)
+        lanes_[at].gradient.back() = static_cast<float>(bias_slopes_.total[at] * config_.bias);
+}
+
+}  // namespace longtail::linear

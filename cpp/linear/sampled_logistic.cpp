@@ -1,0 +1,161 @@
+#include "linear/sampled_logistic.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "linear/lanes.hpp"
+#include "linear/losses.hpp"
+
+namespace longtail::linear {
+
+namespace {
+
+constexpr int kMaxNewtonSteps = 60;
+constexpr int kMaxCgSteps = 200;
+constexpr int kMaxHalvings = 20;
+constexpr double kArmijo = 0.01;
+constexpr double kCgShare = 0.1;  // of the gradient: what conjugate gradients leave
+
+}  // namespace
+
+void LogisticSample::clear() {
+    row_ids.clear();
+    for (auto* values : {&costs, &targets, &betas, &margins}) values->clear();
+    gram.clear();
+}
+
+void LogisticSample::append(std::int32_t row_id, float cost, float target, float beta) {
+    row_ids.push_back(row_id);
+    costs.push_back(cost);
+    targets.push_back(target);
+    betas.push_back(beta);
+    margins.push_back(0.0F);
+}
+
+void SampledLogistic::Combination::assign(std::int64_t width) {
+    coefficients.assign(static_cast<std::size_t>(width), 0.0F);
+    margins.assign(static_cast<std::size_t>(width), 0.0F);
+}
+
+int SampledLogistic::solve(LogisticSample& sample, double tolerance) {
+    const std::int64_t width = GramMatrix::padded(sample.size());
+    for (auto* values : {&sample.costs, &sample.targets, &sample.betas, &sample.margins, &curvatures_})
+        values->resize(static_cast<std::size_t>(width), 0.0F);  // rows of no cost
+    for (auto* combination : {&gradient_, &residual_, &direction_, &step_}) combination->assign(width);
+    all_.resize(sample.row_ids.size());
+    std::iota(all_.begin(), all_.end(), 0);
+    int cg_steps = 0;
+    for (int newton_steps = 0; newton_steps < kMaxNewtonSteps; ++newton_steps) {
+        const double square = set_gradient(sample);
+        if (square <= tolerance * tolerance) break;
+        cg_steps += set_step(sample.gram, square, tolerance);
+        if (!take_step(sample)) break;
+    }
+    return cg_steps;
+}
+
+// The gradient is X_Rᵀγ with γ = β + a φ'(margin). Returns its square, γᵀKγ.
+double SampledLogistic::set_gradient(const LogisticSample& sample) {
+    const std::int64_t width = std::ssize(curvatures_);
+    for (std::int64_t i = 0; i < width; i += kLanes) {
+        Lanes margins;
+        Lanes costs;
+        Lanes targets;
+        Lanes betas;
+        load(margins, sample.margins.data() + i);
+        load(costs, sample.costs.data() + i);
+        load(targets, sample.targets.data() + i);
+        load(betas, sample.betas.data() + i);
+        const Lanes small = exp_minus(abs_lanes(margins));
+        const Lanes inverse = 1.0F / (1.0F + small);
+        const Lanes chance = select(margins > 0.0F, Lanes{} + 1.0F, small) * inverse;
+        store(costs * small * inverse * inverse, curvatures_.data() + i);
+        store(betas + costs * (chance - targets), gradient_.coefficients.data() + i);
+    }
+    sample.gram.multiply(all_, gradient_.coefficients.data(), gradient_.margins.data());
+    return dot(gradient_.coefficients.data(), gradient_.margins.data(), width);
+}
+
+// Solve (1 + DK) ν = -γ by conjugate gradients in the inner product of K.
+int SampledLogistic::set_step(const GramMatrix& gram, double square, double tolerance) {
+    const std::int64_t width = std::ssize(curvatures_);
+    const double goal = std::max(kCgShare * kCgShare * square, 0.25 * tolerance * tolerance);
+    step_.assign(width);
+    for (std::int64_t i = 0; i < width; ++i) {
+        residual_.coefficients[i] = -gradient_.coefficients[i];
+        residual_.margins[i] = -gradient_.margins[i];
+    }
+    direction_ = residual_;
+    int steps = 0;
+    while (square > goal && steps < kMaxCgSteps) {
+        ++steps;
+        // product = p + D(Kp); pᵀK product = (Kp)ᵀ product
+        Lanes sums{};
+        for (std::int64_t i = 0; i < width; i += kLanes) {
+            Lanes coefficients;
+            Lanes margins;
+            Lanes curvatures;
+            load(coefficients, direction_.coefficients.data() + i);
+            load(margins, direction_.margins.data() + i);
+            load(curvatures, curvatures_.data() + i);
+            sums += margins * (coefficients + curvatures * margins);
+        }
+        const double curvature = sum(sums);
+        if (!(curvature > 0.0)) break;
+        const float length = static_cast<float>(square / curvature);
+        for (std::int64_t i = 0; i < width; ++i) {
+            const float product = direction_.coefficients[i] + curvatures_[i] * direction_.margins[i];
+            step_.coefficients[i] += length * direction_.coefficients[i];
+            step_.margins[i] += length * direction_.margins[i];
+            residual_.coefficients[i] -= length * product;
+        }
+        gram.multiply(all_, residual_.coefficients.data(), residual_.margins.data());
+        const double next = dot(residual_.coefficients.data(), residual_.margins.data(), width);
+        const float turn = static_cast<float>(next / square);
+        for (std::int64_t i = 0; i < width; ++i) {
+            direction_.coefficients[i] = residual_.coefficients[i] + turn * direction_.coefficients[i];
+            direction_.margins[i] = residual_.margins[i] + turn * direction_.margins[i];
+        }
+        square = next;
+    }
+    return steps;
+}
+
+// With w - v = X_Rᵀβ, half the square of w and the linear part of the model are ½ βᵀKβ, up to a constant.
+double SampledLogistic::objective_change(const LogisticSample& sample, float share) const {
+    const std::int64_t width = std::ssize(curvatures_);
+    const double cross = dot(sample.betas.data(), step_.margins.data(), width);
+    const double square = dot(step_.coefficients.data(), step_.margins.data(), width);
+    double total = share * cross + 0.5 * share * share * square;
+    for (std::int64_t i = 0; i < width; i += kLanes) {
+        Lanes margins;
+        Lanes costs;
+        Lanes targets;
+        Lanes moves;
+        load(margins, sample.margins.data() + i);
+        load(costs, sample.costs.data() + i);
+        load(targets, sample.targets.data() + i);
+        load(moves, step_.margins.data() + i);
+        const Lanes signs = 2.0F * targets - 1.0F;
+        const Lanes before = signs * margins;
+        const Lanes after = before + signs * (share * moves);
+        total += sum(costs * (Logistic::value(after) - Logistic::value(before)));
+    }
+    return total;
+}
+
+bool SampledLogistic::take_step(LogisticSample& sample) {
+    const std::int64_t width = std::ssize(curvatures_);
+    const double slope = dot(gradient_.coefficients.data(), step_.margins.data(), width);
+    float share = 1.0F;
+    for (int halving = 0; halving <= kMaxHalvings; ++halving, share *= 0.5F) {
+        if (!(objective_change(sample, share) <= kArmijo * share * slope)) continue;
+        add_scaled(sample.betas.data(), step_.coefficients.data(), share, width);
+        add_scaled(sample.margins.data(), step_.margins.data(), share, width);
+        return true;
+    }
+    return false;
+}
+
+}  // namespace longtail::linear
