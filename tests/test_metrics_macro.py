@@ -15,6 +15,7 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from longtail.metrics import (
     balanced_accuracy_at_k,
     confidence_interval,
+    decision_table,
     evaluate,
     evaluate_tail,
     label_table,
@@ -130,3 +131,22 @@ def test_wrong_rankings_are_refused() -> None:
         label_table(np.array([[7]]), np.ones((1, 3)), 1)
     with pytest.raises(ValueError, match="at most once per row"):
         label_table(np.array([[1, 1]]), np.ones((1, 3)), 2)
+
+
+def test_decisions_are_counted_as_scikit_learn_counts_them() -> None:
+    rng = np.random.default_rng(3)
+    decided, Y = (rng.random((50, 8)) < 0.3 for _ in range(2))
+    table = decision_table(sp.csr_array(decided.astype(np.float32)), Y.astype(np.int8))
+    options = {"average": None, "zero_division": 0}
+    np.testing.assert_allclose(table.precision, precision_score(Y, decided, **options))
+    np.testing.assert_allclose(table.recall, recall_score(Y, decided, **options))
+    assert table.micro("precision") == pytest.approx(100 * precision_score(Y, decided, average="micro"))
+    assert table.micro("recall") == pytest.approx(100 * recall_score(Y, decided, average="micro"))
+    assert table.micro("f1") == pytest.approx(100 * f1_score(Y, decided, average="micro"))
+
+
+def test_decisions_must_have_the_shape_of_the_truth() -> None:
+    with pytest.raises(ValueError, match=r"decided has shape \(2, 3\), Y has shape \(2, 4\)"):
+        decision_table(np.ones((2, 3)), np.ones((2, 4)))
+    with pytest.raises(ValueError, match="micro: name must be one of precision, recall, f1, got 'coverage'"):
+        decision_table(np.ones((2, 3)), np.ones((2, 3))).micro("coverage")

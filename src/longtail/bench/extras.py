@@ -70,12 +70,8 @@ def decision_scores(decided: Any, Y: Any) -> dict[str, float]:
     >>> decision_scores(decided, Y)
     {'binary_precision': 33.333, 'binary_recall': 33.333}
     """
-    widest = max(1, int(np.diff(decided.indptr).max(initial=0)))
-    table = metrics.label_table(decided, Y, k=widest)
-    return {
-        "binary_precision": round(100 * int(table.n_hits.sum()) / max(1, int(table.n_given.sum())), 3),
-        "binary_recall": round(100 * int(table.n_hits.sum()) / max(1, int(table.n_rows.sum())), 3),
-    }
+    table = metrics.decision_table(decided, Y)
+    return {f"binary_{name}": round(table.micro(name), 3) for name in ("precision", "recall")}
 
 
 def training_course(statistics: dict[str, Any], label_counts: NDArray[np.int64], n_rows: int) -> dict[str, Any]:

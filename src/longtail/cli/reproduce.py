@@ -132,14 +132,14 @@ def _run(
     lines = papers.by_key(read_results(results))
     plan = papers.join_plans(papers.plan_item(item, lines, folder, limit_seconds=limit_seconds) for _, item in chosen)
     if plan.missing and not plan.cells:
-        raise ValueError("; ".join(plan.missing))
+        raise ValueError("\n".join(plan.missing))
     for text in plan.missing:
         click.echo(text, err=True)
     if not plan.cells and not plan.missing and not plan.unavailable:
         return 0
     if plan.seconds:
         n_left = counted(len(plan.seconds), "model")
-        click.echo(f"{n_left} to train, about {plan.minutes:.0f} minutes on one core, the shortest first", err=True)
+        click.echo(f"{n_left} to train, about {_minutes(plan.minutes)} on one core, the shortest first", err=True)
     return run_cells(
         plan.cells,
         results,
@@ -153,6 +153,7 @@ def _list(chosen: list[tuple[Paper, Item]], lines: dict[str, Any], folder: Path,
     from longtail import reproduce as papers
 
     before = ""
+    how_to_get: dict[str, str] = {}  # once for each data set, below the list
     for paper, item in chosen:
         found = papers.describe_item(paper, item, lines, folder)
         if as_json:
@@ -162,12 +163,21 @@ def _list(chosen: list[tuple[Paper, Item]], lines: dict[str, Any], folder: Path,
             click.echo(f"{paper.key}: {paper.title} ({paper.source})")
             before = paper.key
         click.echo(f"  {item.name:<10} {item.caption}")
+        names, notes = ", ".join(found["data"]), list(found["unavailable"])
+        if found["missing"]:
+            notes.insert(0, f"missing data: {', '.join(found['missing'])}")
+            how_to_get |= found["missing"]
         if found["n_cells"]:
-            click.echo(
-                f"{'':13}{', '.join(found['data'])}; {counted(found['n_cells'], 'model')}, {found['n_done']} done, "
-                f"about {found['minutes']:.0f} minutes left"
-            )
+            n_left = found["n_cells"] - found["n_done"]
+            left = f"{n_left} left, about {_minutes(found['minutes'])}" if n_left else "all done"
+            click.echo(f"{'':13}{names}; {counted(found['n_cells'], 'model')}, {left}")
         elif found["data"] and not found["missing"]:
-            click.echo(f"{'':13}{', '.join(found['data'])}; nothing to train")
-        for text in (*found["missing"], *found["unavailable"]):
+            click.echo(f"{'':13}{names}; nothing to train")
+        for text in notes:
             click.echo(f"{'':13}- {text}")
+    for text in how_to_get.values():
+        click.echo(f"\n{text}")
+
+
+def _minutes(minutes: float) -> str:
+    return "a minute" if minutes < 1.5 else f"{minutes:.0f} minutes"

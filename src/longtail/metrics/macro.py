@@ -33,7 +33,8 @@ class LabelTable:
     n_rows : int64 array (n_labels,), rows that have the label
     n_given : int64 array (n_labels,), rows that have it among their k best
     n_hits : int64 array (n_labels,), rows where both hold
-    total_rows, k : int
+    total_rows : int
+    k : int, or the most labels that a row was given (`decision_table`)
     """
 
     n_rows: Ints
@@ -85,6 +86,15 @@ class LabelTable:
         # The exact sum, rounded once: it does not depend on the order of labels.
         return 100 * math.fsum(values) / len(values) if len(values) else 0.0
 
+    def micro(self, name: str) -> float:
+        """Return "precision", "recall" or "f1" of all pairs of row and label together, in percent."""
+        given, true, hits = (int(counts.sum()) for counts in (self.n_given, self.n_rows, self.n_hits))
+        parts = {"precision": (hits, given), "recall": (hits, true), "f1": (2 * hits, given + true)}
+        if name not in parts:
+            raise ValueError(f"micro: name must be one of {', '.join(parts)}, got {name!r}")
+        share, whole = parts[name]
+        return 100 * share / max(1, whole)
+
     def rows(self, label_names: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Return one dict per label that occurs or was given, in the order of their ids."""
         measures = {name: getattr(self, name) for name in _COLUMNS[4:]}
@@ -133,6 +143,36 @@ def label_table(top: Rankings, Y: LabelMatrix, k: int = 5) -> LabelTable:
     ([1, 1], [0.67, 0.67])
     """
     return ranked_entries(top, Y, _inputs.check_k("k", k)).table()
+
+
+def decision_table(decided: LabelMatrix, Y: LabelMatrix) -> LabelTable:
+    """Count the same for yes/no decisions, such as those of `predict`: precision and recall without any k.
+
+    Parameters
+    ----------
+    decided, Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.metrics import decision_table
+    >>> table = decision_table(np.array([[1, 1, 0], [0, 1, 0]]), np.array([[1, 0, 1], [0, 1, 0]]))
+    >>> table.precision.tolist(), table.recall.tolist(), round(table.micro("precision"), 1)
+    ([1.0, 0.5, 0.0], [1.0, 1.0, 0.0], 66.7)
+    """
+    given, true = _inputs.as_labels(decided), _inputs.as_labels(Y)
+    shapes = [(labels.n_rows, labels.n_cols) for labels in (given, true)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"decided has shape {shapes[0]}, Y has shape {shapes[1]}; they must be the same")
+    given_pairs, true_pairs = (
+        np.repeat(np.arange(labels.n_rows, dtype=np.int64), np.diff(labels.indptr)) * labels.n_cols + labels.indices
+        for labels in (given, true)
+    )
+    hits = np.intersect1d(given_pairs, true_pairs, assume_unique=True) % max(1, true.n_cols)
+    n_true, n_given, n_hits = (
+        np.bincount(ids, minlength=true.n_cols).astype(np.int64) for ids in (true.indices, given.indices, hits)
+    )
+    return LabelTable(n_true, n_given, n_hits, true.n_rows, int(np.diff(given.indptr).max(initial=0)))
 
 
 class Entries(NamedTuple):

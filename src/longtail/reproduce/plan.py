@@ -126,6 +126,6 @@ def describe_item(paper: Paper, item: Item, lines: Lines, folder: Path) -> dict[
         "n_cells": len(plan.cells),
         "n_done": plan.n_done,
         "minutes": round(plan.minutes, 1),
-        "missing": plan.missing,
+        "missing": {block.data_name: block.how_to_get(folder) for block in item.blocks if block.missing_files(folder)},
         "unavailable": plan.unavailable,
     }
