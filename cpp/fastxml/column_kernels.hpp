@@ -15,6 +15,10 @@ namespace longtail::fastxml::kernels {
 
 inline constexpr std::int64_t kLanes = 16;
 
+// Fetch what lies sixteen cache lines ahead. Columns of large nodes come from the third-level cache or beyond, and the
+// processor by itself does not look far enough: a loop of nothing but dot products over 48 MB took up to twice as long.
+inline void prefetch_ahead(const void* place) { __builtin_prefetch(static_cast<const char*>(place) + 1024); }
+
 // ---- plain: one value per row; n is a multiple of sixteen -------------------------------------------------------
 
 inline float add_lanes(const float (&lanes)[2 * kLanes]) {
@@ -106,8 +110,11 @@ inline float dot_list(const std::int32_t* rows, const float* values, std::int64_
 #if defined(__AVX512F__)
     if (n >= kLanes) {
         __m512 lanes = _mm512_setzero_ps();
-        for (; n >= kLanes; n -= kLanes, rows += kLanes, values += kLanes)
+        for (; n >= kLanes; n -= kLanes, rows += kLanes, values += kLanes) {
+            prefetch_ahead(rows);
+            prefetch_ahead(values);
             lanes = _mm512_fmadd_ps(_mm512_loadu_ps(values), gather(a, rows), lanes);
+        }
         sum = add_lanes(lanes);
     }
 #endif
@@ -137,6 +144,7 @@ inline float dot_packed(const std::uint16_t* bits, const float* values, std::int
     __m512 odd = _mm512_setzero_ps();
     std::int64_t g = 0;
     for (; g + 2 <= n_groups; g += 2) {
+        prefetch_ahead(values);
         const float* second = values + std::popcount(bits[g]);
         even = _mm512_fmadd_ps(_mm512_maskz_expand_ps(bits[g], _mm512_loadu_ps(values)), _mm512_load_ps(a + g * kLanes),
                                even);

@@ -81,6 +81,8 @@ void ColumnPool::split_column(const std::int32_t* rows, const float* values, std
     __m512 left_sums = _mm512_setzero_ps();
     __m512 right_sums = _mm512_setzero_ps();
     for (; k + NodeColumns::kLanes <= n; k += NodeColumns::kLanes) {
+        kernels::prefetch_ahead(rows + k);
+        kernels::prefetch_ahead(values + k);
         const __m512 value = _mm512_loadu_ps(values + k);
         const __m512i place =
             _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), 0xFFFF, _mm512_loadu_si512(rows + k), places, 4);

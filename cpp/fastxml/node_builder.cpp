@@ -10,12 +10,12 @@ namespace {
 // A column is frequent when at least one row in this many has it: then sixteen rows per instruction, zeros included, are
 // faster than a list. Plain columns of large nodes do not fit into the cache, so that they must be half full.
 constexpr std::int64_t frequent_share(std::int64_t n_rows) {
-    if (NodeColumns::kHasPacked) return 16;
+    if (NodeColumns::kHasPacked) return 6;
     return n_rows <= 512 ? 6 : 2;
 }
 
-// Nodes with at most this many rows pack all columns: lists are not worth a branch there.
-constexpr std::int64_t kAllPacked = NodeColumns::kHasPacked ? 128 : 0;
+// Nodes with at most this many rows, three groups of sixteen, pack all columns: lists are not worth a branch there.
+constexpr std::int64_t kAllPacked = NodeColumns::kHasPacked ? 48 : 0;
 
 // Move the entries of a row whose feature has a slot to out_slots and out_values; both have room for the whole row and
 // sixteen more. Returns how many.
@@ -156,6 +156,8 @@ NodeBuilder::FeatureSum NodeBuilder::sum_column(const std::int32_t* rows, const 
         __m512 plain_lanes = _mm512_setzero_ps();
         __m512 absolute_lanes = _mm512_setzero_ps();
         for (; k + NodeColumns::kLanes <= count; k += NodeColumns::kLanes) {
+            kernels::prefetch_ahead(rows + k);
+            kernels::prefetch_ahead(values + k);
             const __m512 ax = _mm512_mul_ps(_mm512_loadu_ps(values + k), kernels::gather(a, rows + k));
             plain_lanes = _mm512_add_ps(plain_lanes, ax);
             absolute_lanes = _mm512_add_ps(absolute_lanes, _mm512_abs_ps(ax));

@@ -145,7 +145,7 @@ private:
         return bits.data() + (column - n_plain) * (stride / kLanes);
     }
     static void prefetch_lines(const void* first) {
-        for (int line = 0; line < 2; ++line) __builtin_prefetch(static_cast<const char*>(first) + 64 * line);
+        for (int line = 0; line < 16; ++line) __builtin_prefetch(static_cast<const char*>(first) + 64 * line);
     }
 };
 
