@@ -11,7 +11,6 @@ constexpr int kMaxCgSteps = 100;
 constexpr double kCgShare = 0.1;
 constexpr double kArmijo = 0.01;
 constexpr int kMaxHalvings = 20;
-constexpr std::int64_t kMinRun = 8;
 constexpr double kRounding = 1e-13;  // of the objective: what sums over many rows may be off by
 }  // namespace
 
@@ -21,6 +20,8 @@ void NearRows::clear_rows() {
     values.clear();
     offsets.clear();
     runs_.clear();
+    first_pair = 0;
+    last_pair = 0;
 }
 
 double NearRows::norm_square(const std::vector<double>& v) const {
@@ -29,17 +30,15 @@ double NearRows::norm_square(const std::vector<double>& v) const {
     return has_background ? square : square + v.back() * v.back() / config.stiffness;
 }
 
-void NearRows::find_runs() {
-    runs_.clear();
-    const auto n_rows = static_cast<std::int64_t>(offsets.size());
-    const auto is_single = [&](std::int64_t row) { return begins[row + 1] == begins[row] + 1; };
-    for (std::int64_t row = n_positives; row < n_rows;) {
-        std::int64_t end = row + 1;
-        if (is_single(row))
-            while (end < n_rows && is_single(end) && words[begins[end]] == words[begins[row]]) ++end;
-        if (end - row >= kMinRun) runs_.push_back({row, end, begins[row], words[begins[row]]});
-        row = end;
-    }
+void NearRows::add_run(std::int64_t first_row, std::int64_t last_row, std::int32_t word) {
+    if (first_row < last_row) runs_.push_back({first_row, last_row, word});
+}
+
+void NearRows::resize_point(std::size_t n_words) {
+    const double t = point.back();
+    point.back() = 0.0;
+    point.resize(n_words + 1, 0.0);
+    point.back() = t;
 }
 
 void NearRows::evaluate(Evaluation& out) const {
@@ -55,13 +54,12 @@ void NearRows::evaluate(Evaluation& out) const {
     out.slope_sum = 0.0;
     out.n_active = 0;
     for (std::size_t i = 0; i < n_words; ++i) out.objective += 0.5 * point[i] * point[i];
-    std::int64_t row = 0;
-    for (const Run& run : runs_) {
-        add_rows(row, run.first_row, out);
-        add_run(run, out);
-        row = run.last_row;
-    }
-    add_rows(row, static_cast<std::int64_t>(offsets.size()), out);
+    evaluate_rows(0, n_positives, out);
+    for (const Run& run : runs_) evaluate_run(run, out);
+    const std::size_t n_before = out.active.size();
+    evaluate_pairs(out);
+    out.n_active += static_cast<std::int64_t>(out.active.size() - n_before);
+    evaluate_rows(last_pair, static_cast<std::int64_t>(offsets.size()), out);
     out.objective += out.loss;
     out.gradient[n_words] = 0.0;
     if (!has_background) {
@@ -75,7 +73,7 @@ void NearRows::evaluate(Evaluation& out) const {
     out.gradient_square = norm_square(out.gradient);
 }
 
-void NearRows::add_rows(std::int64_t begin, std::int64_t end, Evaluation& out) const {
+void NearRows::evaluate_rows(std::int64_t begin, std::int64_t end, Evaluation& out) const {
     const double t = point.back();
     const double held = has_background ? 2.0 * config.cost * t : 0.0;  // what an offset above zero takes off the slope
     for (std::int64_t row = begin; row < end; ++row) {
@@ -100,7 +98,7 @@ void NearRows::add_rows(std::int64_t begin, std::int64_t end, Evaluation& out) c
     }
 }
 
-void NearRows::add_run(const Run& run, Evaluation& out) const {
+void NearRows::evaluate_run(const Run& run, Evaluation& out) const {
     constexpr int kParts = 4;  // sums of every fourth row, so that they run in a vector
     struct Sums {
         double values[kParts] = {};
@@ -115,11 +113,12 @@ void NearRows::add_run(const Run& run, Evaluation& out) const {
     Sums own_squares;
     const double t = point.back();
     const double weight = point[run.word];
+    const float* const own_values = values.data() + begins[run.first_row];
     const double twice = 2.0 * config.cost;
     const double held = has_background ? twice * t : 0.0;
     const auto add = [&](std::int64_t row, int part) {
         const double offset = offsets[row];
-        const double value = values[run.first_entry + (row - run.first_row)];
+        const double value = own_values[row - run.first_row];
         const double margin = t * offset + weight * value;
         const double gap = std::max(margin, 0.0);
         const double taken_off = held * std::max(offset, 0.0);
@@ -146,6 +145,28 @@ void NearRows::add_run(const Run& run, Evaluation& out) const {
     out.run_diagonal.back() += twice * n.total();
     out.run_diagonal[run.word] += twice * own_squares.total();
     out.run_cross[run.word] += twice * own.total();
+}
+
+void NearRows::evaluate_pairs(Evaluation& out) const {
+    const double t = point.back();
+    const double twice = 2.0 * config.cost;
+    const double held = has_background ? twice * t : 0.0;
+    std::int64_t i = begins[first_pair];
+    for (std::int64_t row = first_pair; row < last_pair; ++row, i += 2) {
+        const double offset = offsets[row];
+        const double margin = t * offset + point[words[i]] * values[i] + point[words[i + 1]] * values[i + 1];
+        const double gap = std::max(margin, 0.0);
+        const double taken_off = held * std::max(offset, 0.0);
+        const double slope = twice * gap - taken_off;
+        out.slopes[row] = slope;
+        if (slope == 0.0 && gap == 0.0) continue;
+        if (gap > 0.0) out.active.push_back(static_cast<std::int32_t>(row));
+        out.loss += config.cost * gap * gap;
+        out.objective -= taken_off * margin;
+        out.slope_sum += slope;
+        out.gradient[words[i]] += slope * values[i];
+        out.gradient[words[i + 1]] += slope * values[i + 1];
+    }
 }
 
 // The active rows as the Hessian sees them, and its diagonal. Rows of one word only add to the entries of that word and

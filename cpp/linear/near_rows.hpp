@@ -28,10 +28,13 @@ public:
     std::vector<float> values;
     std::vector<float> offsets;
     std::int64_t n_core = 0;
-    std::vector<double> point;  // weights of the words, then t
+    std::int64_t first_pair = 0;  // negatives that have two words
+    std::int64_t last_pair = 0;   // the first row after them
+    std::vector<double> point;    // weights of the words, then t
 
     void clear_rows();
-    void find_runs();  // after rows or words have changed
+    void add_run(std::int64_t first_row, std::int64_t last_row, std::int32_t word);  // negatives with this word alone
+    void resize_point(std::size_t n_words);
 
     // Newton steps (in t too, without a background) until the gradient norm, with the bias weight in place of t, is at
     // most `tolerance`; false when that fails.
@@ -51,7 +54,6 @@ private:
     struct Run {
         std::int64_t first_row;
         std::int64_t last_row;  // the first one after it
-        std::int64_t first_entry;
         std::int32_t word;
     };
     struct Evaluation {
@@ -68,8 +70,9 @@ private:
         std::vector<double> run_cross;
     };
     void evaluate(Evaluation& out) const;
-    void add_rows(std::int64_t begin, std::int64_t end, Evaluation& out) const;
-    void add_run(const Run& run, Evaluation& out) const;
+    void evaluate_rows(std::int64_t begin, std::int64_t end, Evaluation& out) const;
+    void evaluate_run(const Run& run, Evaluation& out) const;
+    void evaluate_pairs(Evaluation& out) const;
     void set_step(double tolerance);
     void set_active_rows(double own_shift);
     void set_product(double shift);

@@ -7,6 +7,7 @@
 // The rows themselves are here once more in another order: those that share their most frequent word stand together, and
 // among them those that share the next. The rows of a word are then in few places of the memory.
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -59,6 +60,13 @@ public:
         const bool is_new = (word & bit) == 0;
         word |= bit;
         return is_new;
+    }
+    // visit(i) for all of them in order, and remove them.
+    template <class Visit>
+    void take_all(const Visit& visit) {
+        for (std::size_t at = 0; at < words_.size(); ++at)
+            for (; words_[at] != 0; words_[at] &= words_[at] - 1)
+                visit(static_cast<std::int64_t>(64 * at) + std::countr_zero(words_[at]));
     }
     // Right only when everything that was added is removed in turn: its neighbours in the word go too.
     void remove_around(std::int64_t i) { words_[i >> 6] = 0; }

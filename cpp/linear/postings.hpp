@@ -21,6 +21,7 @@
 #include "base/control.hpp"
 #include "linear/background.hpp"
 #include "linear/near_rows.hpp"
+#include "linear/near_words.hpp"
 #include "linear/posting_lists.hpp"
 #include "linear/problem.hpp"
 #include "linear/rows.hpp"
@@ -45,15 +46,15 @@ private:
     bool train_label(std::int64_t label);
     void find_rows(std::span<const std::int32_t> positives);
     void start_words();
-    void begin_near(bool by_background);
-    bool gather_above(double floor, bool with_holders);
-    void add_near(std::int32_t row, float offset);
-    void add_holders(std::int32_t feature);
-    void free_all_words();
-    void describe_near(std::size_t first);
-    void move_freed();
+    bool begin_near(bool by_background);
+    bool solve_columns();
+    float offset(std::int32_t row) const { return near_.has_background ? row_gaps_[row] : 1.0F; }
+    std::span<const float> offsets() const { return near_.has_background ? row_gaps_ : std::span<const float>(); }
+    bool gather_above(double floor);
+    double few_above() const;
+    void find_holders(std::int32_t feature);
+    void add_joining();
     bool solve_near();
-    void set_fixed_gradient();
     bool free_words();
     double bias_entry() const;
     double objective() const;
@@ -77,27 +78,15 @@ private:
     // Of one label.
     LabelStart start_;
     LabelRecord record_;
-    std::vector<std::int32_t> words_;    // features whose weights may move, by number; the positives' come first
-    std::vector<std::int32_t> numbers_;  // of each feature among them, or -1
-    std::int64_t n_core_ = 0;            // so many are the positives'
-    BitSet is_found_;                    // rows in the postings of the positives' words
-    BitSet is_listed_;                   // those that core_ lists
+    std::int64_t n_core_ = 0;  // words of the positives: the first ones that are free
+    BitSet is_found_;          // rows in the postings of the positives' words
+    BitSet is_listed_;         // those that core_ lists
     WordProblem core_;
-    std::vector<std::int32_t> near_ids_;
-    BitSet is_near_;
+    NearWords near_words_;
     NearRows near_;
-    // The words of near rows whose weights are kept at zero, and the gradient over them.
-    std::vector<std::int64_t> other_begins_;
-    std::vector<std::int32_t> other_features_;
-    std::vector<float> other_values_;
-    // While near rows are written anew.
-    std::vector<std::int64_t> next_begins_;
-    std::vector<std::int32_t> next_words_;
-    std::vector<float> next_values_;
-    std::vector<std::int32_t> fixed_words_;
-    std::vector<double> fixed_gradient_;  // by feature; zero between uses
-    BitSet is_fixed_;
-    double fixed_square_ = 0.0;
+    std::vector<std::int32_t> column_rows_;  // while the columns are solved
+    std::vector<std::int32_t> joining_;      // rows that will be near
+    BitSet is_joining_;                      // while they are sorted; else empty
 };
 
 }  // namespace longtail::linear

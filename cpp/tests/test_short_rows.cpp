@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "linear/near_rows.hpp"
+#include "linear/near_words.hpp"
 #include "linear/posting_lists.hpp"
 #include "linear/rows.hpp"
 #include "linear/word_problem.hpp"
@@ -144,6 +146,69 @@ TEST_CASE("the problem over the positives' words ends where the naive gradient o
         }
         for (const double entry : gradient) CHECK(std::abs(entry) < 1e-7);
         CHECK(record.history.back().objective == doctest::Approx(objective));
+    }
+}
+
+TEST_CASE("near rows end where the naive gradient over free words is small, and know it over fixed words") {
+    const ShortRows csr(300, 50, 3);
+    const SparseRows rows(csr.view());
+    const CsrView view = csr.view();
+    NearWords near_words(rows);
+    NearRows near;
+    Random random(4, 0);
+    for (const bool has_background : {false, true}) {
+        std::vector<float> offsets(300);
+        for (float& offset : offsets) offset = static_cast<float>(random.uniform() - 0.5);
+        const std::vector<std::int32_t> positives{7, 3};
+        for (const std::int32_t row : positives)
+            rows.for_each(row, [&](std::int32_t f, float) { near_words.make_free(f); });
+        near.n_core = has_background ? 50 : std::ssize(near_words.free_features());  // the others stay at or below zero
+        near.n_positives = 2;
+        near.has_background = has_background;
+        near.config = {1.0, 2.0, 4.0, 10.0};
+        near.point.assign(near_words.free_features().size() + 1, 0.2);
+        const auto given = has_background ? std::span<const float>(offsets) : std::span<const float>();
+        near_words.add_rows(positives, given);
+        std::vector<std::int32_t> row_ids;
+        for (std::int32_t row = 0; row < 300; row += 2) row_ids.push_back(row);
+        near_words.add_rows(row_ids, given);
+        near_words.arrange(near);
+        LabelRecord record;
+        for (int turn = 0; turn < 3; ++turn) {
+            REQUIRE(near.descend(1e-7, 200, false, record));
+            const double fixed_square = near_words.set_fixed_gradient(near.slopes());
+
+            const double t = near.point.back();
+            std::vector<double> gradient(50, 0.0);
+            for (std::size_t i = 0; i + 1 < near.point.size(); ++i)
+                gradient[near_words.free_features()[i]] = near.point[i];
+            double slope_sum = 0.0;
+            std::vector<std::int32_t> all = positives;
+            all.insert(all.end(), row_ids.begin(), row_ids.end());
+            for (std::size_t i = 0; i < all.size(); ++i) {
+                const double offset = has_background ? offsets[all[i]] : 1.0;
+                double margin = t * offset;
+                for (std::int64_t j = view.indptr[all[i]]; j < view.indptr[all[i] + 1]; ++j)
+                    if (const std::int32_t number = near_words.number(view.indices[j]); number >= 0)
+                        margin += near.point[number] * view.values[j];
+                double slope = i < 2 ? -4.0 * std::max(0.0, 2.0 - margin) : 2.0 * std::max(0.0, margin);
+                if (has_background) slope -= 2.0 * t * std::max(0.0, offset);
+                slope_sum += slope;
+                for (std::int64_t j = view.indptr[all[i]]; j < view.indptr[all[i] + 1]; ++j)
+                    gradient[view.indices[j]] += slope * view.values[j];
+            }
+            CHECK(slope_sum == doctest::Approx(near.slope_sum()));
+            double naive_square = 0.0;
+            for (std::int32_t feature = 0; feature < 50; ++feature)
+                if (near_words.number(feature) < 0)
+                    naive_square += gradient[feature] * gradient[feature];
+                else
+                    CHECK(std::abs(gradient[feature]) < 1e-6);
+            CHECK(fixed_square == doctest::Approx(naive_square));
+            if (near_words.free_largest(0.3 * fixed_square) == 0) break;
+            near_words.arrange(near);
+        }
+        near_words.forget_all();
     }
 }
 

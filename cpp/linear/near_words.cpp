@@ -1,0 +1,162 @@
+#include "linear/near_words.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace longtail::linear {
+
+std::int32_t NearWords::add_word(std::int32_t feature) {
+    const auto local = static_cast<std::int32_t>(features_.size());
+    locals_[feature] = local;
+    features_.push_back(feature);
+    numbers_.push_back(-1);
+    return local;
+}
+
+void NearWords::make_free(std::int32_t feature) {
+    const std::int32_t local = locals_[feature] < 0 ? add_word(feature) : locals_[feature];
+    if (numbers_[local] >= 0) return;
+    numbers_[local] = static_cast<std::int32_t>(free_features_.size());
+    free_features_.push_back(feature);
+}
+
+void NearWords::add_rows(std::span<const std::int32_t> row_ids, std::span<const float> offsets) {
+    constexpr std::size_t kFar = 12;  // rows and then what is known of their words are fetched so many rows ahead
+    constexpr std::size_t kNear = 5;
+    auto at = static_cast<std::size_t>(begins_.back());
+    std::size_t most = at;
+    for (const std::int32_t row : row_ids) most += static_cast<std::size_t>(rows_.size(row));
+    words_.resize(most);
+    values_.resize(most);
+    for (std::size_t i = 0; i < row_ids.size(); ++i) {
+        if (i + kFar < row_ids.size()) rows_.prefetch(row_ids[i + kFar]);
+        if (i + kNear < row_ids.size())
+            rows_.for_each(row_ids[i + kNear],
+                           [&](std::int32_t feature, float) { __builtin_prefetch(locals_.data() + feature); });
+        const std::int32_t row = row_ids[i];
+        if (!is_near_.add(row)) continue;
+        row_ids_.push_back(row);
+        offsets_.push_back(offsets.empty() ? 1.0F : offsets[row]);
+        rows_.for_each(row, [&](std::int32_t feature, float value) {
+            const std::int32_t local = locals_[feature];
+            words_[at] = local < 0 ? add_word(feature) : local;
+            values_[at++] = value;
+        });
+        begins_.push_back(static_cast<std::int64_t>(at));
+    }
+    words_.resize(at);
+    values_.resize(at);
+}
+
+void NearWords::make_all_free() {
+    for (const std::int32_t word : words_) make_free(features_[word]);
+}
+
+void NearWords::arrange(NearRows& near) {
+    const std::size_t n_rows = row_ids_.size();
+    const std::size_t n_positives = static_cast<std::size_t>(near.n_positives);
+    const std::size_t n_free = free_features_.size();
+    free_begins_.resize(n_rows + 1);
+    free_words_.resize(words_.size() + 1);  // entries that are not kept are written too, and then written over
+    free_values_.resize(words_.size() + 1);
+    classes_.resize(n_rows);
+    class_begins_.assign(n_free + 3, 0);
+    std::size_t n_kept = 0;
+    for (std::size_t row = 0; row < n_rows; ++row) {
+        const std::size_t begin = n_kept;
+        free_begins_[row] = static_cast<std::int64_t>(begin);
+        for (std::int64_t i = begins_[row]; i < begins_[row + 1]; ++i) {
+            const std::int32_t number = numbers_[words_[i]];
+            free_words_[n_kept] = number;
+            free_values_[n_kept] = values_[i];
+            n_kept += number >= 0 ? 1 : 0;
+        }
+        if (row < n_positives) continue;
+        const std::size_t n_own = n_kept - begin;
+        classes_[row] = n_own == 1 ? static_cast<std::size_t>(free_words_[begin]) : n_free + (n_own == 2 ? 0 : 1);
+        ++class_begins_[classes_[row] + 1];
+    }
+    free_begins_[n_rows] = static_cast<std::int64_t>(n_kept);
+    class_begins_[0] = near.n_positives;
+    for (std::size_t i = 1; i < class_begins_.size(); ++i) class_begins_[i] += class_begins_[i - 1];
+    near.clear_rows();
+    for (std::size_t word = 0; word < n_free; ++word)
+        near.add_run(class_begins_[word], class_begins_[word + 1], static_cast<std::int32_t>(word));
+    near.first_pair = class_begins_[n_free];
+    near.last_pair = class_begins_[n_free + 1];
+    order_.resize(n_rows);
+    for (std::size_t row = 0; row < n_rows; ++row)
+        order_[row < n_positives ? row : class_begins_[classes_[row]]++] = static_cast<std::int32_t>(row);
+    near.offsets.resize(n_rows);
+    near.begins.resize(n_rows + 1);
+    near.words.resize(n_kept);
+    near.values.resize(n_kept);
+    std::int64_t at = 0;
+    for (std::size_t place = 0; place < n_rows; ++place) {
+        const std::int32_t row = order_[place];
+        near.offsets[place] = offsets_[row];
+        for (std::int64_t i = free_begins_[row]; i < free_begins_[row + 1]; ++i, ++at) {
+            near.words[at] = free_words_[i];
+            near.values[at] = free_values_[i];
+        }
+        near.begins[place + 1] = at;
+    }
+    near.resize_point(n_free);
+}
+
+double NearWords::set_fixed_gradient(std::span<const double> slopes) {
+    gradient_.assign(features_.size(), 0.0);
+    for (std::size_t place = 0; place < order_.size(); ++place) {
+        const double slope = slopes[place];
+        if (slope == 0.0) continue;
+        const std::int32_t row = order_[place];
+        for (std::int64_t i = begins_[row]; i < begins_[row + 1]; ++i) gradient_[words_[i]] += slope * values_[i];
+    }
+    fixed_square_ = 0.0;
+    for (std::size_t word = 0; word < gradient_.size(); ++word)
+        fixed_square_ += numbers_[word] < 0 ? gradient_[word] * gradient_[word] : 0.0;
+    return fixed_square_;
+}
+
+std::size_t NearWords::free_largest(double goal) {
+    constexpr int kLevels = 64;  // squares of entries by powers of two below the whole
+    if (fixed_square_ <= goal) return 0;
+    const auto exponent = [](double square) { return static_cast<int>(std::bit_cast<std::uint64_t>(square) >> 52U); };
+    const int top = exponent(fixed_square_);
+    const auto level = [&](std::size_t word) {
+        return std::clamp(top - exponent(gradient_[word] * gradient_[word]), 0, kLevels - 1);
+    };
+    double squares[kLevels] = {};
+    for (std::size_t word = 0; word < gradient_.size(); ++word)
+        if (numbers_[word] < 0) squares[level(word)] += gradient_[word] * gradient_[word];
+    int last = kLevels - 1;
+    for (double left = squares[last]; last > 0 && left <= goal; left += squares[--last]) {}
+    const std::size_t before = free_features_.size();
+    for (std::size_t word = 0; word < gradient_.size(); ++word)
+        if (numbers_[word] < 0 && gradient_[word] != 0.0 && level(word) <= last) make_free(features_[word]);
+    return free_features_.size() - before;
+}
+
+void NearWords::forget_rows() {
+    for (const std::int32_t row : row_ids_) is_near_.remove_around(row);
+    row_ids_.clear();
+    offsets_.clear();
+    begins_.assign(1, 0);
+    words_.clear();
+    values_.clear();
+    order_.clear();
+}
+
+void NearWords::forget_words(std::size_t n_kept) {
+    for (std::size_t i = n_kept; i < features_.size(); ++i) locals_[features_[i]] = -1;
+    features_.resize(n_kept);
+    numbers_.resize(n_kept);
+    free_features_.resize(n_kept);
+}
+
+void NearWords::forget_all() {
+    forget_rows();
+    forget_words(0);
+}
+
+}  // namespace longtail::linear

@@ -1,0 +1,67 @@
+// What the trainer of short rows does where all rows together hold the bias weight: see background.hpp.
+
+#include <cstdint>
+
+#include "linear/postings.hpp"
+
+namespace longtail::linear {
+
+// The entry of the gradient that belongs to the shift of all margins, with a background.
+double PostingsTrainer::bias_entry() const {
+    const double t = near_.point.back();
+    return near_.config.stiffness * (t * background_.shift - 1.0) + t * background_.pull + near_.slope_sum();
+}
+
+// The rows with a word that hold the background: once its weight moves they no longer follow it.
+void PostingsTrainer::find_holders(std::int32_t feature) {
+    for (std::int64_t i = holder_indptr_[feature]; i < holder_indptr_[feature + 1]; ++i)
+        if (!near_words_.has_row(holder_ids_[i])) joining_.push_back(holder_ids_[i]);
+}
+
+// Solve over the positives' words and all rows that have one of them, straight from the columns; the rows with a slope
+// of their own will be near.
+bool PostingsTrainer::solve_columns() {
+    column_rows_.assign(core_.rows.begin(), core_.rows.begin() + core_.n_positives);
+    near_.clear_rows();
+    const auto add_listed = [&](std::int64_t i) {
+        near_.offsets.push_back(row_gaps_[core_.rows[i]]);
+        near_.words.insert(near_.words.end(), core_.places.begin() + core_.begins[i],
+                           core_.places.begin() + core_.begins[i + 1]);
+        near_.values.insert(near_.values.end(), core_.values.begin() + core_.begins[i],
+                            core_.values.begin() + core_.begins[i + 1]);
+        near_.begins.push_back(static_cast<std::int64_t>(near_.words.size()));
+    };
+    for (std::int64_t i = 0; i < core_.n_positives; ++i) add_listed(i);
+    for (std::int64_t place = 0; place < n_core_; ++place) {
+        const WordColumn& column = core_.columns[place];
+        const std::int32_t* const row_ids =
+            postings_.row_ids.data() + postings_.indptr[near_words_.free_features()[place]];
+        const auto first = static_cast<std::int64_t>(near_.offsets.size());
+        for (std::int64_t i = 0; i < column.size; ++i) {
+            if (is_listed_.has(row_ids[i])) continue;
+            column_rows_.push_back(row_ids[i]);
+            near_.offsets.push_back(row_gaps_[row_ids[i]]);
+            near_.values.push_back(column.values[i]);
+        }
+        const auto last = static_cast<std::int64_t>(near_.offsets.size());
+        near_.words.resize(near_.values.size(), static_cast<std::int32_t>(place));
+        for (std::int64_t row = first; row < last; ++row) near_.begins.push_back(near_.begins.back() + 1);
+        near_.add_run(first, last, static_cast<std::int32_t>(place));
+    }
+    const auto n_listed = static_cast<std::int64_t>(core_.rows.size());
+    near_.first_pair = static_cast<std::int64_t>(near_.offsets.size());
+    for (const bool takes_pairs : {true, false}) {
+        for (std::int64_t i = core_.n_positives; i < n_listed; ++i) {
+            if ((core_.begins[i + 1] - core_.begins[i] == 2) != takes_pairs) continue;
+            column_rows_.push_back(core_.rows[i]);
+            add_listed(i);
+        }
+        if (takes_pairs) near_.last_pair = static_cast<std::int64_t>(near_.offsets.size());
+    }
+    if (!solve_near()) return false;
+    for (std::size_t row = static_cast<std::size_t>(core_.n_positives); row < column_rows_.size(); ++row)
+        if (near_.slopes()[row] != 0.0 || near_.offsets[row] > 0.0F) joining_.push_back(column_rows_[row]);
+    return true;
+}
+
+}  // namespace longtail::linear
