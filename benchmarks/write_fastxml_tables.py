@@ -11,7 +11,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from bench_fastxml_seeds import ORIGINALS
+from bench_fastxml_seeds import MEASURES, ORIGINALS
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "results"
@@ -60,18 +60,21 @@ def accuracy() -> str:
 
 def seeds() -> str:
     rows = []
-    for dataset, theirs in ORIGINALS.items():
-        found = [record for record in read("fastxml_seeds") if record["dataset"] == dataset]
+    for (system, dataset), theirs in ORIGINALS.items():
+        records = [record for record in read("fastxml_seeds") if record["dataset"] == dataset]
+        found = [record for record in records if record.get("system", "FastXML") == system]
+        if len(found) < 2:
+            continue
         forests = [statistics.fmean(record["forest"][at] for record in found) for at in range(3)]
-        trees = [statistics.fmean(record["tree"][at] for record in found) for at in range(3)]
+        has_trees = all("tree" in record for record in found)
+        trees = [statistics.fmean(record["tree"][at] for record in found) for at in range(3)] if has_trees else None
         spread = statistics.stdev(record["forest"][0] for record in found)
         weights = statistics.fmean(record["weights"] for record in found)
-        own = [f"{NAMES[dataset]}, {len(found)} seeds", shown(forests), f"{spread:.2f}", shown(trees), f"{weights:.1f}"]
-        rows.append(own)
-        rows.append(
-            ["original program", shown(theirs["forest"]), "", shown(theirs["tree"]), f"{theirs['weights']:.1f}"]
-        )
-    return table(["P@1 / 3 / 5", "50 trees", "sd of P@1", "one tree", "weights per split"], rows)
+        name = f"{system}, {NAMES[dataset]}" + (", PSP" if MEASURES[system] == "PSP" else "")
+        rows.append([f"{name}, {len(found)} seeds", shown(forests), f"{spread:.2f}", shown(trees), f"{weights:.1f}"])
+        their_weights = f"{theirs['weights']:.1f}" if "weights" in theirs else "–"
+        rows.append(["original program", shown(theirs["forest"]), "", shown(theirs.get("tree")), their_weights])
+    return table(["P@1 / 3 / 5", "50 trees", "sd of the first", "one tree", "weights per split"], rows)
 
 
 def shown(values: tuple[float, ...] | list[float] | None) -> str:
