@@ -11,7 +11,8 @@ import scipy.sparse as sp
 import longtail as lt
 from longtail import _core
 from longtail._topk import values_of
-from longtail.calibration.row_rules import Judged, balanced_power
+from longtail.calibration.balance import Judged, balance
+from longtail.calibration.surface import Surface
 from longtail.decisions import candidates_for, choose, parse_utility, rank, rank_rows
 from longtail.metrics import macro_f1_at_k, precision_at_k, psprecision_at_k
 
@@ -186,8 +187,8 @@ def expected_precision(calibration: lt.Calibration, top: lt.TopK, found: lt.TopK
 
 
 def test_the_balanced_ranking_is_as_precise_as_the_scores() -> None:
-    top, Y, counts = world(rare_too_low=3.0)
-    calibration = lt.Calibration().fit(top, Y, counts, 6000)
+    top, Y, counts = world(n_rows=3000, rare_too_low=3.0)
+    calibration = lt.Calibration().fit(top, Y, counts, 30_000)
     assert 0 < calibration.balanced_power_ < 1
     weights = calibration.inverse_propensities()
     changes = []
@@ -216,27 +217,46 @@ def test_the_balanced_ranking_is_that_of_the_scores_where_calibration_does_not_p
     assert found.proba is not None
 
 
+def judged(proba: Any, counts: Any, is_hit: Any) -> Judged:
+    """Rows whose labels have these probabilities, whatever their frequency: a score is a probability's log-odds."""
+    proba = np.asarray(proba, np.float64)
+    knots = np.array([-20.0, 20.0])
+    surface = Surface(knots, np.log1p([np.min(counts), np.max(counts)]).astype(np.float64), np.tile(knots, (2, 1)))
+    label_ids = np.tile(np.arange(proba.shape[1], dtype=np.int32), (len(proba), 1))
+    scores = np.log(proba / (1 - proba)).astype(np.float32)
+    return Judged(surface, lt.TopK(label_ids, scores), np.asarray(is_hit))
+
+
 def test_what_was_right_overrules_what_a_surface_expects() -> None:
-    """Two labels per row: the surface believes the rare one more, and it is never right."""
-    label_ids = np.tile(np.array([[0, 1]], np.int32), (500, 1))
-    believed = lt.TopK(label_ids, np.tile(np.array([[0.3, 0.6]], np.float32), (500, 1)))
+    """Two labels per row, listed as if the first scored higher: the surface believes the rare one more."""
     counts = np.array([400, 5])
     right, wrong = (np.tile(np.array([hits]), (500, 1)) for hits in ([False, True], [True, False]))
-    assert balanced_power([Judged(believed, right)], counts, 1000) == 1.0
-    assert balanced_power([Judged(believed, wrong)], counts, 1000) is None
+    believed = np.tile([[0.3, 0.6]], (500, 1))
+    assert balance([judged(believed, counts, right)], counts, 1000) is not None
+    assert balance([judged(believed, counts, wrong)], counts, 1000) is None
+
+
+def test_a_ranking_that_may_lose_is_not_taken() -> None:
+    """In one of ten rows a power puts the rare label first, right as often as the other: few rows do not prove it."""
+    counts = np.array([400, 5])
+    is_close = np.arange(4000) % 10 == 0
+    proba = np.where(is_close[:, None], [0.5, 0.4], [0.9, 0.01])
+    is_first = np.where(is_close, np.arange(4000) % 20 == 0, True)
+    part = judged(proba, counts, np.stack([is_first, ~is_first], axis=1))
+    assert balance([part], counts, 1000) is None  # a standard error is half a point
+    assert balance([part] * 100, counts, 1000) is not None
 
 
 def test_rare_labels_do_not_use_up_all_that_calibration_gains() -> None:
     """The probabilities put three rows of ten right. A great power puts them wrong again, at no loss to the scores."""
     rng = np.random.default_rng(0)
-    label_ids = np.tile(np.array([[0, 1, 2]], np.int32), (1000, 1))
     counts = np.array([300, 300, 2])
     is_changed = rng.random(1000) < 0.3
     proba = np.where(is_changed[:, None], [0.4, 0.5, 0.3], [0.6, 0.2, 0.01]).astype(np.float32)
     is_hit = np.where(is_changed[:, None], [False, True, False], [True, False, False])
-    power = balanced_power([Judged(lt.TopK(label_ids, proba), is_hit)], counts, 1000)
-    assert power is not None
-    weights = (1 / lt.propensity.from_counts(counts, 1000)) ** power
+    found = balance([judged(proba, counts, is_hit)], counts, 1000)
+    assert found is not None
+    weights = (1 / lt.propensity.from_counts(counts, 1000)) ** found.power
     assert ((proba * weights).argmax(axis=1) == np.where(is_changed, 1, 0)).all()
     assert (proba[is_changed] / lt.propensity.from_counts(counts, 1000)).argmax(axis=1).tolist() == [
         2

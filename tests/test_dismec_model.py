@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -270,9 +271,11 @@ def test_utilities_rank_all_labels_in_one_pass(weight_type, utility):
     model.calibrate(X, Y)
     model.remove_labels([11, 202])
     calibration = model.calibration_
+    calibration._fitted = replace(calibration._fitted, balanced_power=0.2, balanced_share=0.5)
     power = calibration.balanced_power_ if utility == "balanced" else parse_utility(utility).power
     scores = model.predict_top_k(X, top_k=n_labels, utility="score")
-    expected = calibration.rank_by_power(scores, power, 7)
+    share = calibration.balanced_share_ if utility == "balanced" else 1.0
+    expected = calibration.rank_by_power(scores, power, 7, share=share)
     for rows in (X, X.toarray()):
         blocks = model.predict_top_k(rows, top_k=7, utility=utility)
         np.testing.assert_array_equal(blocks.label_ids, expected.label_ids)

@@ -27,9 +27,9 @@ class Estimate:
     model_bytes: int
     probe_seconds: float
 
-    def with_calibration(self, held_out: float) -> Estimate:
-        """Return what the fit takes with ``calibrate=True``: a second fit, on the rows that are not held out."""
-        times = 2 - held_out
+    def with_calibration(self, n_fits: float) -> Estimate:
+        """Return what the fit takes with ``calibrate=True``: further fits, on so many times the rows."""
+        times = 1 + n_fits
         return replace(self, seconds=times * self.seconds, cpu_seconds=times * self.cpu_seconds)
 
 

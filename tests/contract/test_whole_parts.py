@@ -41,7 +41,7 @@ def test_a_refused_refit_of_a_vectorizer_changes_nothing() -> None:
     np.testing.assert_array_equal(vectorizer.transform(SHORT).toarray(), before)
 
 
-@pytest.mark.parametrize("step", ["place_pairs", "micro_f1_thresholds", "balanced_power", "macro_f1_rules"])
+@pytest.mark.parametrize("step", ["place_pairs", "micro_f1_thresholds", "balance", "macro_f1_rules"])
 def test_a_refit_of_a_calibration_that_fails_changes_nothing(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     top, Y = top_of(60, 4)
     calibration = Calibration(min_positives=5).fit(top, Y, Y.sum(axis=0), 200)

@@ -227,7 +227,7 @@ class Blend(XMCClassifier):
 
         A Blend is calibrated whatever `calibrate` says.
         """
-        parts = (model.estimate(X, Y).with_calibration(self.held_out) for model in self._fresh().values())
+        parts = (model.estimate(X, Y).with_calibration(1 - self.held_out) for model in self._fresh().values())
         return one_after_the_other(parts)
 
     def _fit(  # type: ignore[override]

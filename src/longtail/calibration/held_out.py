@@ -6,6 +6,8 @@ from __future__ import annotations
 _ENOUGH_ROWS = 10_000
 _LEAST_SHARE = 0.2
 _GREATEST_SHARE = 0.4
+# Of the rows that are not held out, for a model with fewer rows that shows how scores change with their number.
+FEWER_SHARE = 0.25
 
 
 def held_out_share(n_rows: int) -> float:
@@ -21,3 +23,15 @@ def held_out_share(n_rows: int) -> float:
     (0.4, 0.2)
     """
     return min(_GREATEST_SHARE, max(_LEAST_SHARE, _ENOUGH_ROWS / max(1, n_rows)))
+
+
+def further_fits(n_rows: int) -> float:
+    """Return how many times the rows ``fit(..., calibrate=True)`` trains on in addition.
+
+    Examples
+    --------
+    >>> from longtail.calibration import further_fits
+    >>> further_fits(5_000)
+    0.75
+    """
+    return round((1 - held_out_share(n_rows)) * (1 + FEWER_SHARE), 6)

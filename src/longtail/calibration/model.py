@@ -12,10 +12,12 @@ from longtail import _core
 from longtail._part import Part
 from longtail._rules import Choice, Int, Nothing, Real
 from longtail._topk import TopK
+from longtail.calibration.balance import Judged, balance
+from longtail.calibration.correction import Correction, learn_correction
 from longtail.calibration.errors import expected_calibration_error
-from longtail.calibration.pairs import Pairs, pairs_of
+from longtail.calibration.pairs import Pairs, find_hits, pairs_of
 from longtail.calibration.power import PowerRule, Ranked
-from longtail.calibration.row_rules import Judged, balanced_power, macro_f1_rules, rule_for
+from longtail.calibration.row_rules import macro_f1_rules, rule_for
 from longtail.calibration.state import CalibrationState, proba_on
 from longtail.calibration.surface import Placed, Surface, place_pairs
 from longtail.calibration.thresholds import f1_threshold, floor_thresholds, macro_f1_threshold, micro_f1_thresholds
@@ -32,7 +34,7 @@ _THINNED_TO_ONE_OF = 8
 _FIRST_LESSER_RANK = 5
 _LESSER_WEIGHT = 0.25
 # Labels per row among which the default ranking is judged.
-_N_JUDGED = 50
+_N_JUDGED = 20
 # Rows that rules for macro-F1 are learnt from: so many, or so many per label.
 _N_RULE_ROWS = 1_000
 _RULE_ROWS_PER_LABEL = 3
@@ -69,6 +71,9 @@ class Calibration(Part[CalibrationState]):
         The greatest power of the inverse propensities that costs hardly any precision on held-out rows: the default
         ranking of a calibrated model gives rare labels that much. None if every power is less precise than the
         scores, or may be: the default ranking is then that of the scores.
+    balanced_share_ : float in [0, 1]
+        How much of what frequencies say about probabilities counts in that ranking; at 0, a score means the same for
+        all labels.
     row_slopes_, row_offsets_ : float32 arrays (4, n_labels)
         Ranking by slope · probability + offset maximises macro-F1 at 1, 3, 5 and 10, one row at a time.
     ece_ : float, expected calibration error of the five best labels of each row, cross-fitted over two halves
@@ -116,12 +121,14 @@ class Calibration(Part[CalibrationState]):
             )
         n_training_rows = int(n_training_rows)
         placed, is_odd = _placed(pairs, counts)
-        surface = placed.fit()
-        proba = TopK(top.label_ids, proba_on(surface, counts, *top, n_threads=1))
-        map_of_label, thresholds = self._thresholds(proba, pairs)
+        first = placed.fit()
         is_hit = np.zeros(top.label_ids.shape, dtype=bool)
         is_hit[pairs.row_ids, pairs.ranks] = pairs.hits
-        halves = _halves(top, placed, is_odd, surface, counts, is_hit) or [Judged(proba, is_hit)]
+        surface = learn_correction(first, counts, top, is_hit)(first)
+        proba = TopK(top.label_ids, proba_on(surface, counts, *top, n_threads=1))
+        map_of_label, thresholds = self._thresholds(proba, pairs)
+        halves = _halves(top, placed, is_odd, first, counts, is_hit) or [Judged(surface, top, is_hit)]
+        balanced = balance(halves, counts, n_training_rows)
         row_slopes, row_offsets = macro_f1_rules(_thinned(proba, len(counts)), counts, n_training_rows)
         self._fitted = CalibrationState(
             **surface._asdict(),
@@ -130,12 +137,48 @@ class Calibration(Part[CalibrationState]):
             thresholds=thresholds,
             row_slopes=row_slopes,
             row_offsets=row_offsets,
-            ece=_ece(halves),
+            ece=_ece(halves, counts),
             n_rows=pairs.n_rows,
             n_training_rows=n_training_rows,
-            balanced_power=balanced_power(halves, counts, n_training_rows),
+            balanced_power=None if balanced is None else balanced.power,
+            balanced_share=1.0 if balanced is None else balanced.share,
         )
         return self
+
+    def for_more_rows(
+        self, top: TopK, Y: Any, fewer: TopK, fewer_counts: ArrayLike, n_fewer_rows: int, n_rows: int
+    ) -> Calibration:
+        """Return the calibration of this model if it had more training rows, before `for_model`.
+
+        Models with more rows are more or less sure of the same labels. How that changes is seen between a model with
+        fewer rows and this one, and is taken to go on: such differences fall with the root of the number of rows.
+
+        Parameters
+        ----------
+        top, fewer : TopK
+            The rankings of held-out rows by this model, and by one of the same kind with fewer training rows.
+        Y : CSR matrix or 0/1 array (n_held_out, n_labels)
+            Their labels.
+        fewer_counts, n_fewer_rows
+            Training rows of each label and all training rows of the model with fewer rows.
+        n_rows : int
+            Training rows of the model that the calibration is for.
+        """
+        state = self._whole()
+        counts = _checked_counts(fewer_counts, len(state.label_counts))
+        pairs = pairs_of(fewer, Y)
+        if not pairs.hits.any():
+            return self
+        is_hit = np.zeros(fewer.label_ids.shape, dtype=bool)
+        is_hit[pairs.row_ids, pairs.ranks] = pairs.hits
+        surface = _placed(pairs, counts)[0].fit()
+        surface = learn_correction(surface, counts, fewer, is_hit)(surface)
+        surface = surface._replace(count_knots=_grown(surface.count_knots, state.n_training_rows / n_fewer_rows))
+        best = TopK(top.label_ids[:, :_FIRST_LESSER_RANK], top.scores[:, :_FIRST_LESSER_RANK])
+        change: Correction = learn_correction(surface, state.label_counts, best, find_hits(best.label_ids, Y))
+        here, before, after = (n**-0.5 for n in (state.n_training_rows, n_fewer_rows, n_rows))
+        share = (here - after) / (before - here)
+        return self._with(replace(state, log_odds=change(state.surface, share).log_odds))
 
     def for_model(self, label_counts: ArrayLike, n_training_rows: int) -> Calibration:
         """Return the same calibration for a model of the same kind that was trained on other rows.
@@ -151,7 +194,7 @@ class Calibration(Part[CalibrationState]):
                 state,
                 label_counts=counts,
                 n_training_rows=int(n_training_rows),
-                count_knots=np.log1p(times * np.expm1(state.count_knots)),
+                count_knots=_grown(state.count_knots, times),
             )
         )
 
@@ -204,7 +247,7 @@ class Calibration(Part[CalibrationState]):
         return self._whole().inverse_propensities
 
     def rank_by_power(
-        self, top: TopK, power: float, top_k: int, *, is_sorted: bool = False, n_threads: int = 1
+        self, top: TopK, power: float, top_k: int, *, share: float = 1.0, is_sorted: bool = False, n_threads: int = 1
     ) -> Ranked:
         """Rank candidates by probability times inverse propensity to a power.
 
@@ -214,6 +257,8 @@ class Calibration(Part[CalibrationState]):
             Candidates of each row, with their scores.
         power : float
         top_k : int
+        share : float in [0, 1], default 1
+            How much of what the frequency of a label says about its probability counts; see `balanced_share_`.
         is_sorted : bool, default False
             Whether candidates are in the order of their scores, best first, and hold the best scores of all labels.
 
@@ -223,11 +268,11 @@ class Calibration(Part[CalibrationState]):
             Label ids, values, places among the candidates, and for which rows more candidates could change the
             ranking; none unless `is_sorted`.
         """
-        return self._power_rule(power).rank(top, top_k, is_sorted=is_sorted, n_threads=n_threads)
+        return self._power_rule(power, share).rank(top, top_k, is_sorted=is_sorted, n_threads=n_threads)
 
-    def value_table(self, power: float) -> _core.ValueTable:
+    def value_table(self, power: float, share: float = 1.0) -> _core.ValueTable:
         """Return what each label is worth at a score: probability times inverse propensity to a power."""
-        return self._power_rule(power).table
+        return self._power_rule(power, share).table
 
     def decide(self, label_ids: NDArray[Any], scores: NDArray[Any]) -> NDArray[np.bool_]:
         """Tell which labels are probable enough to be given."""
@@ -252,11 +297,11 @@ class Calibration(Part[CalibrationState]):
         other._fitted = state
         return other
 
-    def _power_rule(self, power: float) -> PowerRule:
-        """Return the ranking for a power; the last one asked for is kept."""
+    def _power_rule(self, power: float, share: float) -> PowerRule:
+        """Return the ranking for a power and a share of frequencies; the last one asked for is kept."""
         state, kept = self._whole(), self._rule
-        if kept is None or kept.curves is not state.curves or kept.power != power:
-            kept = self._rule = PowerRule(state.curves, power)
+        if kept is None or kept.whole is not state.curves or (kept.power, kept.share) != (power, share):
+            kept = self._rule = PowerRule(state.curves, power, share)
         return kept
 
     def _thresholds(self, proba: TopK, pairs: Pairs) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -274,6 +319,11 @@ class Calibration(Part[CalibrationState]):
         else:
             found = floor_thresholds(groups, self.floor or 0.0)
         return map_of_label, np.array(found, dtype=np.float32)
+
+
+def _grown(count_knots: NDArray[np.float64], times: float) -> NDArray[np.float64]:
+    """Return the same shares of so many times the rows."""
+    return np.asarray(np.log1p(times * np.expm1(count_knots)))
 
 
 def _reached(state: CalibrationState, label_ids: NDArray[Any], proba: NDArray[Any]) -> NDArray[np.bool_]:
@@ -309,11 +359,15 @@ def _halves(
     if not hits[is_odd].any() or not hits[~is_odd].any():
         return []
     halves = []
+    parts = [
+        TopK(*(np.ascontiguousarray(array[half::2, :_N_JUDGED]) for array in top))  # type: ignore[call-arg]
+        for half in (0, 1)
+    ]
+    right = [is_hit[half::2, :_N_JUDGED] for half in (0, 1)]
     for half, others in ((0, is_odd), (1, ~is_odd)):
-        rows = slice(half, None, 2), slice(0, _N_JUDGED)
-        part = TopK(np.ascontiguousarray(top.label_ids[rows]), np.ascontiguousarray(top.scores[rows]))
-        proba = proba_on(placed.fit(others, whole), label_counts, *part, n_threads=1)
-        halves.append(Judged(TopK(part.label_ids, proba), is_hit[rows]))
+        surface = placed.fit(others, whole)
+        surface = learn_correction(surface, label_counts, parts[1 - half], right[1 - half])(surface)
+        halves.append(Judged(surface, parts[half], right[half]))
     return halves
 
 
@@ -323,11 +377,14 @@ def _thinned(proba: TopK, n_labels: int) -> TopK:
     return TopK(np.ascontiguousarray(proba.label_ids[::step]), np.ascontiguousarray(proba.scores[::step]))
 
 
-def _ece(halves: list[Judged]) -> float:
+def _ece(halves: list[Judged], label_counts: NDArray[np.int64]) -> float:
     """Compare what the surface of the other half says about the five best labels of each row with the truth."""
-    is_label = [half.proba.label_ids[:, :5] >= 0 for half in halves]
-    proba = [half.proba.scores[:, :5][at] for half, at in zip(halves, is_label, strict=True)]
-    hits = [half.is_hit[:, :5][at] for half, at in zip(halves, is_label, strict=True)]
+    proba, hits = [], []
+    for half in halves:
+        best = TopK(half.top.label_ids[:, :5], half.top.scores[:, :5])
+        is_label = best.label_ids >= 0
+        proba.append(proba_on(half.surface, label_counts, *best, n_threads=1)[is_label])
+        hits.append(half.is_hit[:, :5][is_label])
     return expected_calibration_error(np.concatenate(proba), np.concatenate(hits))
 
 

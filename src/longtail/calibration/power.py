@@ -25,6 +25,7 @@ class Curves(NamedTuple):
     score_knots: Floats
     log_odds: Floats  # (n_curves, n_score_knots)
     weights: Floats  # (n_curves,), inverse propensities
+    mean_log_odds: Floats  # (n_score_knots,), the mean over all frequencies
 
 
 class Ranked(NamedTuple):
@@ -55,15 +56,19 @@ def curves_of(surface: Surface, label_counts: NDArray[np.int64], n_training_rows
         surface.score_knots,
         np.ascontiguousarray(low + share[:, None] * (high - low)),
         1 / from_counts(counts, n_training_rows),
+        surface.log_odds.mean(axis=0),
     )
 
 
 class PowerRule:
     """The ranking for one power. Everything that does not depend on rows is computed once."""
 
-    def __init__(self, curves: Curves, power: float) -> None:
+    def __init__(self, curves: Curves, power: float, share: float = 1.0) -> None:
+        self.whole, self.power, self.share = curves, power, share
         self.curves = curves
-        self.power = power
+        if share < 1:
+            mean = curves.mean_log_odds
+            self.curves = curves._replace(log_odds=np.ascontiguousarray(mean + share * (curves.log_odds - mean)))
         self.slopes: NDArray[np.float32] = (curves.weights**power).astype(np.float32)
 
     def rank(self, top: TopK, top_k: int, *, is_sorted: bool, n_threads: int) -> Ranked:
@@ -90,8 +95,8 @@ class PowerRule:
         """The values of labels, for estimators that rank by them in one pass."""
         return _core.ValueTable(*self.curves[:3], self.slopes)
 
-    def __reduce__(self) -> tuple[type[PowerRule], tuple[Curves, float]]:
-        return PowerRule, (self.curves, self.power)
+    def __reduce__(self) -> tuple[type[PowerRule], tuple[Curves, float, float]]:
+        return PowerRule, (self.whole, self.power, self.share)
 
     @cached_property
     def _bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

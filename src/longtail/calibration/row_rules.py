@@ -5,25 +5,17 @@ A rule ranks labels by slope · probability + offset, with a slope and an offset
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._cancel import current_control
 from longtail._topk import TopK
-from longtail.propensity import from_counts
 
 Floats = NDArray[np.float64]
 
-# Of precision at 1, 3 and 5 of the scores, and of the probabilities, that the balanced ranking may give up.
-_MOST_LOSS = 0.001
-# Powers that are tried for it. Near 0 the loss grows with the square of the power.
-_POWERS = tuple((step / 8) ** 2 for step in range(8, -1, -1))
 _N_STEPS = 10
 _N_GROUPS = 20
-_TOP_K = 5
 # Rules for macro-F1 are learnt for so many labels per row.
 RULE_KS = (1, 3, 5, 10)
 # Rows that a label is taken to have in addition, behaving as labels of similar frequency do.
@@ -33,49 +25,6 @@ _PRIOR_ROWS = 1.0
 def rank_affine(top: TopK, slopes: NDArray[np.float32], offsets: NDArray[np.float32] | None, top_k: int) -> TopK:
     """Rank candidates; `top` holds probabilities in place of scores."""
     return TopK(*_core.rank_affine(*top, slopes, offsets, top_k, 1, current_control())[:2])
-
-
-class Judged(NamedTuple):
-    """Candidates of held-out rows by score, with probabilities learnt on other rows, and the truth."""
-
-    proba: TopK
-    is_hit: NDArray[np.bool_]
-
-
-def balanced_power(parts: list[Judged], label_counts: NDArray[np.int64], n_training_rows: int) -> float | None:
-    """Return the greatest power of the inverse propensities that costs hardly any precision; None if none does.
-
-    The loss is one against the ranking by score, in precision at 1, 3 and 5; its mean over the rows plus half a
-    standard error must be small. Nor may rare labels use up what the probabilities have gained. What these expect
-    is no judge: they expect too much of their own ranking where labels of one frequency differ, and too little of rare
-    labels elsewhere.
-    """
-    log_weights = -np.log(from_counts(label_counts, n_training_rows))
-
-    def losses_at(power: float) -> Floats:
-        slopes = np.exp(power * log_weights).astype(np.float32)
-        return np.concatenate([_losses(part, slopes) for part in parts])
-
-    most_to_proba = losses_at(0.0).mean(axis=0) + _MOST_LOSS
-    for power in _POWERS:
-        losses = losses_at(power)
-        mean, error = losses.mean(axis=0), losses.std(axis=0) / np.sqrt(max(1, len(losses)))
-        if ((mean + error / 2 <= _MOST_LOSS) & (mean <= most_to_proba)).all():
-            return power
-    return None
-
-
-def _losses(part: Judged, slopes: NDArray[np.float32]) -> Floats:
-    """Return what each row loses in precision at 1, 3 and 5 (n_rows, 3)."""
-    _, _, places = _core.rank_affine(*part.proba, slopes, None, _TOP_K, 1, current_control())
-    chosen = (places >= 0) & np.take_along_axis(part.is_hit, np.maximum(places, 0), axis=1)
-    return _precision(part.is_hit) - _precision(chosen)
-
-
-def _precision(p: NDArray[Any]) -> Floats:
-    """Return the precision at 1, 3 and 5 of each row from which of its labels are right, in the order given."""
-    running = np.cumsum(p[:, :_TOP_K], axis=1, dtype=np.float64)
-    return np.stack([running[:, min(k, running.shape[1]) - 1] / k for k in (1, 3, 5)], axis=1)
 
 
 def rule_for(top_k: int) -> int:

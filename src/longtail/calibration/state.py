@@ -37,11 +37,16 @@ class CalibrationState(PartState):
     n_rows: Annotated[int, Int(1)]
     n_training_rows: Annotated[int, Int(1)]
     balanced_power: Annotated[float | None, Real(0, 1), Nothing()]
+    balanced_share: Annotated[float, Real(0, 1)] = 1.0  # which models that were saved earlier have
 
     def proba(self, label_ids: NDArray[Any], scores: NDArray[Any], n_threads: int = 1) -> NDArray[np.float32]:
         """Return the probability that each label is right."""
-        surface = Surface(self.score_knots, self.count_knots, self.log_odds)
-        return proba_on(surface, self.label_counts, label_ids, scores, n_threads)
+        return proba_on(self.surface, self.label_counts, label_ids, scores, n_threads)
+
+    @property
+    def surface(self) -> Surface:
+        """The log-odds by score and number of training rows."""
+        return Surface(self.score_knots, self.count_knots, self.log_odds)
 
     @cached_property
     def inverse_propensities(self) -> NDArray[np.float64]:
@@ -51,8 +56,7 @@ class CalibrationState(PartState):
     @cached_property
     def curves(self) -> Curves:
         """The surface and the propensities by number of training rows, for rankings."""
-        surface = Surface(self.score_knots, self.count_knots, self.log_odds)
-        return curves_of(surface, self.label_counts, self.n_training_rows)
+        return curves_of(self.surface, self.label_counts, self.n_training_rows)
 
     def check_whole(self) -> None:
         """Raise ValueError unless the loaded arrays agree with each other."""

@@ -37,6 +37,11 @@ class Surface(NamedTuple):
     count_knots: Floats
     log_odds: Floats  # (n_count_knots, n_score_knots)
 
+    def flattened(self, share: float) -> Surface:
+        """Return a surface that keeps a share of what frequencies say."""
+        mean = self.log_odds.mean(axis=0)
+        return self._replace(log_odds=mean + share * (self.log_odds - mean))
+
 
 class _Pairs(NamedTuple):
     """Where each pair lies: its cell, and how far it is on the way to the next knots; see surface_loss.hpp."""

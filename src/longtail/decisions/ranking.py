@@ -97,7 +97,7 @@ def rank(
     if wanted.kind == "score":
         return _padded(TopK(top.label_ids[:, :top_k], top.scores[:, :top_k]), top_k)
     if wanted.kind == "power" and propensity is None and max_loss is None:
-        return TopK(*calibration.rank_by_power(top, wanted.power, top_k, n_threads=n_threads)[:2])
+        return TopK(*calibration.rank_by_power(top, wanted.power, top_k, share=wanted.share, n_threads=n_threads)[:2])
     proba = TopK(np.ascontiguousarray(top.label_ids), calibration.proba(*top, n_threads=n_threads))
     is_small = wanted == parse_utility("macro-f1") and len(top.label_ids) < _LEAST_BATCH
     if wanted.kind == "row" or is_small:
@@ -112,6 +112,8 @@ def rank(
         return _for_batch(proba, calibration, wanted, top_k, max_loss, n_threads)
 
     def by_power(power: float) -> TopK:
+        if propensity is None:
+            return TopK(*calibration.rank_by_power(top, power, top_k, share=wanted.share, n_threads=n_threads)[:2])
         return _affine(proba, (weights**power).astype(np.float32), None, top_k, n_threads)
 
     if max_loss is None:
@@ -125,7 +127,7 @@ def resolve_utility(utility: str, calibration: Calibration) -> Utility:
     if wanted.kind != "balanced":
         return wanted
     power = calibration.balanced_power_
-    return Utility("score") if power is None else Utility("power", power)
+    return Utility("score") if power is None else Utility("power", power, share=calibration.balanced_share_)
 
 
 def rank_rows(
@@ -176,20 +178,20 @@ def rank_short(
     wanted = resolve_utility(utility, calibration)
     if wanted.kind != "power" or max_loss is not None:
         return None
-    power = wanted.power
+    power, share = wanted.power, wanted.share
     if by_value is not None:
-        return by_value(calibration.value_table(power), top_k)
+        return by_value(calibration.value_table(power, share), top_k)
     n_all = candidates_for(top_k, len(calibration.label_counts_))
     n_first = min(n_all, round((_FIRST_PER_LABEL + _FIRST_PER_POWER * min(power, 1)) * top_k))
     if n_first == n_all:
         return None
     top = candidates(None, n_first)
-    found = calibration.rank_by_power(top, power, top_k, is_sorted=True, n_threads=n_threads)
+    found = calibration.rank_by_power(top, power, top_k, share=share, is_sorted=True, n_threads=n_threads)
     scores = _scores_at(found, top)
     if found.is_open.any():
         row_ids = np.flatnonzero(found.is_open)
         top = candidates(row_ids, n_all)
-        again = calibration.rank_by_power(top, power, top_k, n_threads=n_threads)
+        again = calibration.rank_by_power(top, power, top_k, share=share, n_threads=n_threads)
         found.label_ids[row_ids], found.values[row_ids] = again.label_ids, again.values
         scores[row_ids] = _scores_at(again, top)
     return Valued(found.label_ids, found.values, scores)

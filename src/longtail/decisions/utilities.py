@@ -31,6 +31,7 @@ class Utility(NamedTuple):
     kind: Kind
     power: float = 0.0
     measure: Literal["macro-f1", "coverage"] = "macro-f1"
+    share: float = 1.0  # of what frequencies say about probabilities; less only for "balanced"
 
 
 _KNOWN = {

@@ -21,7 +21,7 @@ from longtail._ranges import Between, OneOf
 from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
-from longtail.calibration import held_out_share
+from longtail.calibration import further_fits
 from longtail.calibration.power import Valued
 from longtail.dismec import label_prints, training
 from longtail.dismec.changeable_dismec import ChangeableDiSMEC
@@ -215,7 +215,7 @@ class DiSMEC(ChangeableDiSMEC):
         Y = checked_labels("DiSMEC", Y, X.shape[0]).Y
         arrays, params, _ = self._plan_parts(X, Y, _core.Control())
         found = probe(arrays, params, resolve_n_jobs(self.n_jobs), int8=self.weight_type == "int8")
-        return found.with_calibration(held_out_share(X.shape[0])) if calibrate else found
+        return found.with_calibration(further_fits(X.shape[0])) if calibrate else found
 
     # ---- prediction -------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from longtail._ranges import Between, OneOf
 from longtail._rules import Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
-from longtail.calibration import held_out_share
+from longtail.calibration import further_fits
 from longtail.calibration.power import Valued
 from longtail.execution import Executor, Run, Shard, StepPlan, ThreadExecutor
 from longtail.label_tree import growing, shapes, training
@@ -261,7 +261,7 @@ class LabelTree(XMCClassifier):
         rows, _ = self._training_rows(X)
         Y = checked_labels("LabelTree", Y, rows.shape[0]).Y
         found = probe(self, _sparse(rows), Y, resolve_n_jobs(self.n_jobs))
-        return found.with_calibration(held_out_share(rows.shape[0])) if calibrate else found
+        return found.with_calibration(further_fits(rows.shape[0])) if calibrate else found
 
     def _fit(
         self,

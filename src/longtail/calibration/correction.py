@@ -1,0 +1,61 @@
+"""Move a surface as a whole: to the labels that are shown, and to a model that has more training rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longtail._topk import TopK
+from longtail.calibration.state import proba_on
+from longtail.calibration.surface import Floats, Surface
+
+# Labels per row that are corrected for.
+_N_SHOWN = 5
+_RIDGE = 1.0
+_MAX_STEPS = 30
+_LEAST_SLOPE = 0.1
+_LEAST_PROBA = 1e-6
+
+
+class Correction(NamedTuple):
+    """What to add to log-odds: a constant, and a share of themselves."""
+
+    constant: float
+    slope: float
+
+    def __call__(self, surface: Surface, share: float = 1.0) -> Surface:
+        """Return the corrected surface, or one that is a share of the way there. It still rises with the score."""
+        slope = max(_LEAST_SLOPE, 1 + share * self.slope)
+        return surface._replace(log_odds=slope * surface.log_odds + share * self.constant)
+
+
+def learn_correction(
+    surface: Surface, label_counts: NDArray[np.int64], top: TopK, is_hit: NDArray[np.bool_]
+) -> Correction:
+    """Learn by logistic regression how the five best labels of each row differ from what a surface says of them."""
+    best = TopK(*(np.ascontiguousarray(part[:, :_N_SHOWN]) for part in top))
+    is_label = best.label_ids >= 0
+    proba = proba_on(surface, label_counts, *best, n_threads=1)[is_label].astype(np.float64)
+    inside = np.clip(proba, _LEAST_PROBA, 1 - _LEAST_PROBA)
+    log_odds = np.log(inside) - np.log1p(-inside)
+    return Correction(*_fit_line(log_odds, is_hit[:, :_N_SHOWN][is_label].astype(np.float64)).tolist())
+
+
+def _fit_line(log_odds: Floats, hits: Floats) -> Floats:
+    """Return the constant and the slope to add, by Newton's method; a weak pull keeps them finite."""
+    found = np.zeros(2)
+    for _ in range(_MAX_STEPS):
+        proba = 0.5 * (1 + np.tanh(0.5 * (found[0] + (1 + found[1]) * log_odds)))
+        weights, errors = proba * (1 - proba), proba - hits
+        weighted = weights * log_odds
+        # Sums in place of products of vectors, for which a library would start threads.
+        gradient = np.array([errors.sum(), (errors * log_odds).sum()]) + _RIDGE * found
+        cross = weighted.sum()
+        hessian = np.array([[weights.sum(), cross], [cross, (weighted * log_odds).sum()]]) + _RIDGE * np.eye(2)
+        step = np.linalg.solve(hessian, gradient)
+        found -= step * min(1.0, 1.0 / max(float(np.abs(step).max()), 1e-300))
+        if np.abs(step).max() < 1e-6:
+            break
+    return found
