@@ -3,8 +3,8 @@
 python benchmarks/write_tail_tables.py           write them between the marks of the pages
 python benchmarks/write_tail_tables.py --check   exit with 1 if a page is out of date
 
-Means are over the seeds that were run; the last line of a set, system and seed counts. Cells of another commit than the
-last line's are marked.
+Means are over the seeds that were run; the last line of a set, system and seed counts. Cells with lines from before the
+last change of the calibration are marked.
 """
 
 import argparse
@@ -27,8 +27,9 @@ UTILITIES = {
     "macro-f1, max_loss": '`"macro-f1"`, `max_loss=0.25`',
 }
 
-# Marks what was measured with another version of the code than the last line.
+# Marks what was measured before the calibration last changed, and the commit that the first line after that names.
 EARLIER = " †"
+LAST_CHANGE = "443f78e"
 
 Cell = dict[str, Any]
 
@@ -72,13 +73,14 @@ def tables(lines: list[Cell]) -> str:
     cells = cells_of(lines)
     if not cells:
         return "No results yet."
-    last_commit = commit_of([line for line in lines if "system" in line][-1])
+    changed = next((at for at, line in enumerate(lines) if commit_of(line).startswith(LAST_CHANGE)), 0)
+    current = {id(line) for line in lines[changed:]}
     parts = []
     for name, title in SETS.items():
         by_system = {system: cells[name, system] for system in SYSTEMS if (name, system) in cells}
         if by_system:
-            parts.append(f"## {title}\n\n{rankings(by_system, last_commit)}")
-    parts.append("## Probabilities and cost\n\n" + costs(cells, last_commit))
+            parts.append(f"## {title}\n\n{rankings(by_system, current)}")
+    parts.append("## Probabilities and cost\n\n" + costs(cells, current))
     if any(EARLIER in part for part in parts):
         parts.append(f"{EARLIER.strip()}: measured with an earlier calibration, not yet repeated.")
     kernels = {line["kernel"]: line for line in lines if "kernel" in line}
@@ -88,28 +90,28 @@ def tables(lines: list[Cell]) -> str:
     return "\n\n".join(parts)
 
 
-def shown_name(system: str, lines: list[Cell], last_commit: str) -> str:
-    """Return the name of a system, with a mark if one of its lines is of another commit than the last one."""
-    return system if all(commit_of(line) == last_commit for line in lines) else system + EARLIER
+def shown_name(system: str, lines: list[Cell], current: set[int]) -> str:
+    """Return the name of a system, with a mark if one of its lines is not current."""
+    return system if all(id(line) in current for line in lines) else system + EARLIER
 
 
 def commit_of(line: Cell) -> str:
     return str(line["machine"]["commit"]).rstrip("+")
 
 
-def rankings(by_system: dict[str, list[Cell]], last_commit: str) -> str:
+def rankings(by_system: dict[str, list[Cell]], current: set[int]) -> str:
     """Return one row for each system and utility."""
     rows = ["| system | utility | seeds | P@1 / 3 / 5 | PSP@1 / 3 / 5 | macro-F1@5 |", "|---|---|---|---|---|---|"]
     for system, lines in by_system.items():
         for name, shown in UTILITIES.items():
             three = [" / ".join(f"{mean(lines, name, f'{kind}@{k}'):.1f}" for k in (1, 3, 5)) for kind in ("P", "PSP")]
             macro = mean(lines, name, "macro-F1@5")
-            label = shown_name(system, lines, last_commit)
+            label = shown_name(system, lines, current)
             rows.append(f"| {label} | {shown} | {len(lines)} | {three[0]} | {three[1]} | {macro:.1f} |")
     return "\n".join(rows)
 
 
-def costs(cells: dict[tuple[str, str], list[Cell]], last_commit: str) -> str:
+def costs(cells: dict[tuple[str, str], list[Cell]], current: set[int]) -> str:
     """Return calibration errors and costs, one row for each set and system."""
     rows = [
         '| set | system | ECE, % | calibration / fit | `"balanced"` / `"score"` | `"psp"` / `"score"` |',
@@ -129,7 +131,7 @@ def costs(cells: dict[tuple[str, str], list[Cell]], last_commit: str) -> str:
             fit = f"{sum(fits) / len(fits):.2f}" if fits else "included"
             times = [line["predict_us_per_row"] for line in lines]
             ratios = [sum(each[u] / each["score"] for each in times) / len(times) for u in ("balanced", "psp")]
-            label = shown_name(system, lines, last_commit)
+            label = shown_name(system, lines, current)
             rows.append(f"| {title} | {label} | {error:.2f} | {fit} | {ratios[0]:.2f} | {ratios[1]:.2f} |")
     return "\n".join(rows)
 

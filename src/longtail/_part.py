@@ -35,6 +35,8 @@ class Part(Parameters, Generic[S]):
     _ranges: ClassVar[Any] = Collected(Between, OneOf, single=True)
     # Parameters that came later, with the values that older models were made with.
     _absent: ClassVar[dict[str, Any]] = {}
+    # Fitted numbers that came later, with the values that older models have.
+    _absent_fitted: ClassVar[dict[str, Any]] = {}
     # How a user fits the part, for the message.
     _how_to_fit: ClassVar[str]
 

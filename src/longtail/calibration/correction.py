@@ -35,7 +35,7 @@ def learn_correction(
     surface: Surface, label_counts: NDArray[np.int64], top: TopK, is_hit: NDArray[np.bool_]
 ) -> Correction:
     """Learn by logistic regression how the five best labels of each row differ from what a surface says of them."""
-    best = TopK(*(np.ascontiguousarray(part[:, :_N_SHOWN]) for part in top))
+    best = TopK(top.label_ids[:, :_N_SHOWN], top.scores[:, :_N_SHOWN])
     is_label = best.label_ids >= 0
     proba = proba_on(surface, label_counts, *best, n_threads=1)[is_label].astype(np.float64)
     inside = np.clip(proba, _LEAST_PROBA, 1 - _LEAST_PROBA)

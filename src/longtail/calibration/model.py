@@ -94,6 +94,7 @@ class Calibration(Part[CalibrationState]):
     min_positives: Annotated[int, Int(1)] = 50
 
     _State: ClassVar[type[CalibrationState]] = CalibrationState
+    _absent_fitted: ClassVar[dict[str, Any]] = {"balanced_share_": 1.0}
     _how_to_fit: ClassVar[str] = "fit(top, Y, label_counts, n_training_rows)"
     _rule: PowerRule | None = field(init=False, default=None)  # the one that was used last
 
@@ -359,8 +360,9 @@ def _halves(
     if not hits[is_odd].any() or not hits[~is_odd].any():
         return []
     halves = []
+    shown = TopK(top.label_ids[:, :_N_JUDGED], top.scores[:, :_N_JUDGED])
     parts = [
-        TopK(*(np.ascontiguousarray(array[half::2, :_N_JUDGED]) for array in top))  # type: ignore[call-arg]
+        TopK(np.ascontiguousarray(shown.label_ids[half::2]), np.ascontiguousarray(shown.scores[half::2]))
         for half in (0, 1)
     ]
     right = [is_hit[half::2, :_N_JUDGED] for half in (0, 1)]

@@ -37,7 +37,7 @@ class CalibrationState(PartState):
     n_rows: Annotated[int, Int(1)]
     n_training_rows: Annotated[int, Int(1)]
     balanced_power: Annotated[float | None, Real(0, 1), Nothing()]
-    balanced_share: Annotated[float, Real(0, 1)] = 1.0  # which models that were saved earlier have
+    balanced_share: Annotated[float, Real(0, 1)]
 
     def proba(self, label_ids: NDArray[Any], scores: NDArray[Any], n_threads: int = 1) -> NDArray[np.float32]:
         """Return the probability that each label is right."""

@@ -21,6 +21,7 @@ def take_apart(part: Part[Any]) -> Parts:
 def expect(cls: type[Part[Any]], owner: str, fitted: Mapping[str, Any]) -> Expected:
     """Check the scalars and return what else the class needs."""
     declared = cls._State.declared()
+    fitted = {**cls._absent_fitted, **fitted}
     check_keys(f'{owner}: "fitted"', fitted, declared.scalars)
     check_params(f'{owner}: "fitted"', fitted, declared.scalars)
     return Expected(declared.arrays, frozenset(declared.names), models=declared.models)
@@ -32,7 +33,7 @@ def put_together(cls: type[Part[Any]], parts: Parts) -> Part[Any]:
     check_keys(f'"parameters" of {cls.__name__}', parameters, cls._rules)
     part = cls(**parameters)
     part.check_params()
-    state = part._build({**parts.fitted, **parts.arrays, **parts.names, **parts.models})
+    state = part._build({**cls._absent_fitted, **parts.fitted, **parts.arrays, **parts.names, **parts.models})
     state.check_whole()
     part._fitted = state
     return part

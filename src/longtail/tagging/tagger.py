@@ -113,9 +113,8 @@ class Tagger(ChangeableTagger):
         calibrate : bool, default False
             Also learn probabilities: `tag` then ranks by them and decides how many labels a text gets. A second
             estimator is trained on three fifths of the texts (of more than 25,000 texts: on up to four fifths) and
-            calibrated on the others, which costs 0.6 to 0.8 times the fit of the estimator in addition; texts are
-            vectorised once. With held-out texts of your own, call
-            `calibrate` instead.
+            calibrated on the others, a third one on a quarter of its texts. This costs 0.75 to 1 times the fit of the
+            estimator in addition; texts are vectorised once. With held-out texts of your own, call `calibrate` instead.
         executor, checkpoint, progress
             As for the estimator's ``fit``.
         """
