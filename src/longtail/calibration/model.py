@@ -35,6 +35,8 @@ _FIRST_LESSER_RANK = 5
 _LESSER_WEIGHT = 0.25
 # Labels per row among which the default ranking is judged.
 _N_JUDGED = 20
+# Rankings by power whose tables are kept.
+_N_KEPT = 4
 # Rows that rules for macro-F1 are learnt from: so many, or so many per label.
 _N_RULE_ROWS = 1_000
 _RULE_ROWS_PER_LABEL = 3
@@ -96,7 +98,7 @@ class Calibration(Part[CalibrationState]):
     _State: ClassVar[type[CalibrationState]] = CalibrationState
     _absent_fitted: ClassVar[dict[str, Any]] = {"balanced_share_": 1.0}
     _how_to_fit: ClassVar[str] = "fit(top, Y, label_counts, n_training_rows)"
-    _rule: PowerRule | None = field(init=False, default=None)  # the one that was used last
+    _kept: tuple[PowerRule, ...] = field(init=False, default=())  # those that were used last
 
     def fit(self, top: TopK, Y: Any, label_counts: ArrayLike, n_training_rows: int) -> Self:
         """Learn the surface and the thresholds from the ranking of rows that the model has not seen.
@@ -299,11 +301,14 @@ class Calibration(Part[CalibrationState]):
         return other
 
     def _power_rule(self, power: float, share: float) -> PowerRule:
-        """Return the ranking for a power and a share of frequencies; the last one asked for is kept."""
-        state, kept = self._whole(), self._rule
-        if kept is None or kept.whole is not state.curves or (kept.power, kept.share) != (power, share):
-            kept = self._rule = PowerRule(state.curves, power, share)
-        return kept
+        """Return the ranking for a power and a share of frequencies; the last few asked for are kept."""
+        curves, kept = self._whole().curves, self._kept
+        for rule in kept:
+            if rule.whole is curves and (rule.power, rule.share) == (power, share):
+                return rule
+        rule = PowerRule(curves, power, share)
+        self._kept = (rule, *kept[: _N_KEPT - 1])
+        return rule
 
     def _thresholds(self, proba: TopK, pairs: Pairs) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return the threshold of each label, as its place among all, and the thresholds."""
