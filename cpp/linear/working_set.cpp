@@ -11,9 +11,8 @@ namespace longtail::linear {
 namespace {
 
 // Sizes of working sets, tuned on EURLex-4K and wnwords (benchmarks/bench_dismec_training.py).
-constexpr std::int64_t kFirstRows = 32;       // a first set has at least so many negatives, if they are near enough
-constexpr float kFirstSlack = 0.5F;           // near: margin above -1 - kFirstSlack at the start
-constexpr std::int64_t kFirstGramRows = 192;  // and, where violators abound, at most about so many rows
+constexpr float kFirstSlack = 0.5F;   // a first set is chosen from rows with margins above -1 - this,
+constexpr float kFittedSlack = 0.7F;  // or this, if the start is fitted to the cost
 constexpr std::int64_t kMinGrowth = 32;
 constexpr double kGrowth = 0.2;              // a set grows by at most this share of itself in one round
 constexpr double kRowsGrowth = 0.6;          // the same when solved by rows, where idle rows cost little,
@@ -32,7 +31,7 @@ constexpr int kMaxStalls = 5;
 constexpr std::int64_t kRefusedShare = 8;      // more than a row in so many active: Newton steps in lanes are cheaper,
 constexpr std::int64_t kRefusedShareWide = 2;  // as long as their vectors, a cache line a feature each, stay in the
 constexpr std::int64_t kWideFeatures = 2400;   // second-level cache; else only where most rows are active
-constexpr float kReach = 0.1F;                 // rows are near their margin within this,
+constexpr float kReach = 0.1F;                 // rows are near their margin within this (less at low costs),
 constexpr float kLeastReach = 0.02F;           // or down to this, if they are too many
 
 using Clock = std::chrono::steady_clock;
@@ -53,6 +52,7 @@ WorkingSetTrainer<Rows>::WorkingSetTrainer(const Rows& rows, const OvaLabels& la
       starter_(rows, labels, moments, start, config),
       row_solver_(rows, config),
       row_dual_(rows.n_features(), config),
+      spread_(static_cast<float>(std::min(1.0, config.cost))),
       lanes_(kWidth) {
     rounded_.assign(static_cast<std::size_t>(rows.n_features() * kPairs), RoundedPairs{});
     if (Rows::kSparse) scatter_.assign(static_cast<std::size_t>(rows.n_features() * GramMatrix::kBlocks), Lanes{});
@@ -120,7 +120,7 @@ bool WorkingSetTrainer<Rows>::begin(Lane& lane, int at, std::int64_t label) {
     lane.by_rows = false;
     lane.inner_share = kInnerShare;
     lane.record = {};
-    lane.reach = kReach;
+    lane.reach = spread_ * kReach;
     lane.problem.clear();
     lane.sorted_rows.clear();
     float& bias_weight = lane.weights.back();
@@ -138,7 +138,7 @@ bool WorkingSetTrainer<Rows>::begin(Lane& lane, int at, std::int64_t label) {
     bias_weight += static_cast<float>(lane.start.bias_weight);
     write_lane(lane, at);
     shared_scales_[at / kLanes][at % kLanes] = static_cast<float>(lane.start.shared_scale);
-    floors_[at / kLanes][at % kLanes] = -1.0F - kFirstSlack;
+    floors_[at / kLanes][at % kLanes] = -1.0F - (fits_start() ? kFittedSlack : kFirstSlack);
     return true;
 }
 
@@ -152,7 +152,8 @@ auto WorkingSetTrainer<Rows>::advance(Lane& lane, int at) -> Outcome {
     } else {
         lane.near = lane.candidates;
         lane.scanned_weights = lane.weights;
-        lane.reach = lane.truncated ? std::clamp(-1.0F - lane.floor, kLeastReach, kReach) : kReach;
+        lane.reach =
+            lane.truncated ? std::clamp(-1.0F - lane.floor, spread_ * kLeastReach, spread_ * kReach) : spread_ * kReach;
         lane.truncated = lane.floor > -1.0F;
         std::erase_if(lane.candidates, [](const Candidate& candidate) { return !violates(candidate); });
         drop_members(lane);
@@ -173,9 +174,9 @@ bool WorkingSetTrainer<Rows>::begin_rounds(Lane& lane, int at) {
     const auto n_violating = std::count_if(lane.candidates.begin(), lane.candidates.end(), violates);
     const auto n_positives = labels_.positives.row_size(lane.label);
     const std::int64_t share = rows_.n_features() > kWideFeatures ? kRefusedShareWide : kRefusedShare;
-    if (lane.truncated || share * (n_violating - n_positives) > rows_.n_rows()) return false;
+    if (lane.floor > -1.0F || share * (n_violating - n_positives) > rows_.n_rows()) return false;
     choose_first_rows(lane);
-    if (config_.keep_history) record_iteration(lane, 0.0F);
+    if (config_.keep_history && !fits_start()) record_iteration(lane, 0.0F);
     solve(lane, true);
     lane.at_start = false;
     shared_scales_[at / kLanes][at % kLanes] = 0.0F;
@@ -228,33 +229,6 @@ bool WorkingSetTrainer<Rows>::find_violators(Lane& lane) {
     lane.unlisted_loss = 0.0;
     lane.n_unlisted = 0;
     return true;
-}
-
-// All positives, and the negatives that the start places nearest to them.
-template <class Rows>
-void WorkingSetTrainer<Rows>::choose_first_rows(Lane& lane) {
-    const auto positives = labels_.positives.row_labels(lane.label);
-    const float scale = static_cast<float>(lane.start.shared_scale);
-    for (const std::int32_t row : positives)
-        lane.problem.append(row, 1.0F, static_cast<float>(lane.start.positive_cost),
-                            margin(lane, row) + (scale != 0.0F ? scale * starter_.shared_margins()[row] : 0.0F));
-    lane.sorted_rows.assign(positives.begin(), positives.end());
-    drop_members(lane);
-    auto& negatives = lane.candidates;
-    const auto n_positives = static_cast<std::int64_t>(positives.size());
-    const auto n_near = static_cast<std::int64_t>(negatives.size());
-    const std::int64_t n_violating = std::count_if(negatives.begin(), negatives.end(), violates);
-    const std::int64_t n_wanted = std::max(kFirstRows, 2 * n_positives);
-    const std::int64_t n_most = std::max(n_wanted, std::min(4 * n_wanted, kFirstGramRows - n_positives));
-    const std::int64_t n_taken = std::min(std::clamp(n_violating, n_wanted, n_most), n_near);
-    if (n_taken < n_near) std::nth_element(negatives.begin(), negatives.begin() + n_taken, negatives.end(), is_worse);
-    std::sort(negatives.begin(), negatives.begin() + n_taken, comes_before);
-    for (std::int64_t i = 0; i < n_taken; ++i) {
-        lane.problem.append(negatives[i].row_id, -1.0F, static_cast<float>(config_.cost), negatives[i].margin);
-        lane.sorted_rows.push_back(negatives[i].row_id);
-    }
-    negatives.erase(negatives.begin(), negatives.begin() + n_taken);
-    std::sort(lane.sorted_rows.begin(), lane.sorted_rows.end());
 }
 
 // Add the worst violators outside the working set; false when there are none.

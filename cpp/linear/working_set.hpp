@@ -94,6 +94,8 @@ private:
     Outcome go_on(Lane& lane);
     bool begin_rounds(Lane& lane, int at);
     bool find_violators(Lane& lane);
+    bool fits_start() const;
+    void fit_start(Lane& lane) const;
     void choose_first_rows(Lane& lane);
     bool grow(Lane& lane);
     void drop_idle(Lane& lane) const;
@@ -122,6 +124,7 @@ private:
     GramSolver gram_solver_;
     RowSolver<Rows> row_solver_;
     RowDual row_dual_;
+    float spread_;                            // of margins: they are the closer together the lower the cost
     RowCopies<std::uint16_t> narrow_copies_;  // of one label's rows, while it is solved in the dual
     RowCopies<std::int32_t> copies_;          // where there are more features
 
