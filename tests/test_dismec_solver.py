@@ -204,6 +204,14 @@ def test_statistics_are_right_where_more_rows_violate_than_a_round_keeps():
             assert told["active_rows"][first + n_done] == pytest.approx(n_active, rel=5e-3)
 
 
+def test_a_sparse_matrix_with_most_entries_stored_is_trained_as_a_dense_one():
+    X, Y = random_problem(23, dense=True)
+    dense = lt.DiSMEC().fit(X, Y)
+    sparse = lt.DiSMEC().fit(sp.csr_array(X), Y)
+    assert dense.index_weights_.tobytes() == sparse.index_weights_.tobytes()
+    assert dense.biases_.tobytes() == sparse.biases_.tobytes()
+
+
 @pytest.mark.parametrize("cost", [0.1, 1.0])
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])

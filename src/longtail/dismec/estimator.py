@@ -276,6 +276,8 @@ class DiSMEC(ChangeableDiSMEC):
         self, X: Matrix, Y: sp.csr_array, control: _core.Control, row_weights: NDArray[np.float32] | None = None
     ) -> tuple[dict[str, NDArray[Any]], dict[str, Any], NDArray[Any]]:
         """Prepare the arrays and parameters of a plan, and the order in which its tasks take the labels."""
+        if self.loss == "squared_hinge":
+            X = training.dense_if_smaller(X)
         columns = label_columns(Y)
         bias = float(self.bias)
         arrays = training.training_arrays(X, columns, bias, row_weights)
