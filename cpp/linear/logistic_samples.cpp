@@ -172,7 +172,7 @@ bool LogisticSampleTrainer::begin(int at, std::int64_t label) {
     lane.positives = labels_.positives.row_labels(label);
     const bool is_asked = config_.train_empty || !lane.positives.empty();
     if (is_asked) lane.start = starter_.prepare(label);
-    if (!is_asked || lane.start.tolerance <= 0.0) {  // no question was asked, or w = 0 is the answer
+    if (!is_asked || lane.start.tolerance <= 0.0) {  // no positives, or w = 0 meets the rule
         std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
         sink_.put(label, lane.weights.data(), rows_.n_features(), {});
         control_.add_done(1);

@@ -110,7 +110,7 @@ bool WorkingSetTrainer<Rows>::begin(Lane& lane, int at, std::int64_t label) {
     const bool is_asked = config_.train_empty || !positives.empty();
     lane.weights.assign(static_cast<std::size_t>(rows_.n_features() + 1), 0.0F);
     if (is_asked) lane.start = starter_.prepare(label);
-    if (!is_asked || lane.start.tolerance <= 0.0) {  // no question was asked, or w = 0 is the answer
+    if (!is_asked || lane.start.tolerance <= 0.0) {  // no positives, or w = 0 meets the rule
         sink_.put(label, lane.weights.data(), rows_.n_features(), {});
         control_.add_done(1);
         return false;
