@@ -8,13 +8,16 @@ Example: python benchmarks/bench_dismec_estimate.py --repeats 1 --save
 
 import functools
 
+import numpy as np
+import scipy.sparse as sp
 from dismec_data import describe, load, synthetic
 from measure import emit, make_parser, measure, peak_memory
 
 import longtail as lt
 
-SETS = ("bibtex", "mediamill", "synthetic", "wide", "eurlex")
+SETS = ("bibtex", "mediamill", "synthetic", "wide", "gaps", "words", "wnwords", "eurlex")
 MEDIAMILL_ROWS = 6000
+WNWORDS_SHARE = 1 / 32  # of the labels
 
 
 def rows_of(name: str):
@@ -24,8 +27,25 @@ def rows_of(name: str):
         return synthetic(10_000, 10_000, 1000)
     if name == "wide":  # few rows of many features
         return synthetic(3000, 5000, 500)
+    if name == "gaps":  # few of the features occur
+        return _random_rows(4, 3, 20_000_000)
+    if name == "words":  # many features, all of which take memory
+        return _random_rows(40_000, 30, 400_000)
     X, Y = load(name, "train")
+    if name == "wnwords":
+        chosen = np.random.default_rng(0).choice(Y.shape[1], int(WNWORDS_SHARE * Y.shape[1]), replace=False)
+        return X, sp.csr_array(Y.tocsc()[:, np.sort(chosen)])
     return (X[:MEDIAMILL_ROWS], Y[:MEDIAMILL_ROWS]) if name == "mediamill" else (X, Y)
+
+
+def _random_rows(n_rows: int, n_words: int, n_features: int, n_labels: int = 64):
+    random = np.random.default_rng(0)
+    ids = random.integers(n_features, size=(n_rows, n_words), dtype=np.int32)
+    X = sp.csr_array((np.ones(ids.size, np.float32), ids.ravel(), np.arange(0, ids.size + 1, n_words)))
+    X.resize(n_rows, n_features)
+    X.sum_duplicates()
+    Y = sp.random_array((n_rows, n_labels), density=max(0.001, 2 / n_rows), rng=random, format="csr")
+    return X, (Y != 0).astype(np.int8)
 
 
 def fit(data) -> None:

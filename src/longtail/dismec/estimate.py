@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,17 +12,20 @@ from numpy.typing import NDArray
 
 from longtail import _core
 from longtail._estimate import Estimate
+from longtail._os import available_memory_bytes
 from longtail.dismec.index import BYTES_PER_MERGED_WEIGHT, merge_shards, weights_per_block
+from longtail.dismec.occurring import SCRATCH_BYTES_PER_FEATURE
 from longtail.dismec.training import LABELS_PER_TASK, train_label_range, with_background
 from longtail.execution import Arrays, Shard
 
 _FIRST_LABELS = 4  # of each frequency, to learn how many more there is time for
 _LEAST_LABELS = 8  # of each frequency in the pilot
 _PILOT_SECONDS = 5.0
-# Scratch of one thread, for 64 labels under way: rounded weights, own weights now and at the last pass, a scatter; and
-# what is listed below.
+# Scratch of one thread on working sets, for 64 labels under way: rounded weights, own weights now and at the last pass,
+# a scatter (SCRATCH_BYTES_PER_FEATURE); and what is listed below.
 _LABELS_UNDER_WAY = 64
-_SCRATCH_BYTES_PER_FEATURE = 1026
+_SAMPLE_BYTES_PER_FEATURE = 456  # of the solver with samples (logistic loss), for sixteen labels
+_NEWTON_BYTES_PER_FEATURE, _NEWTON_BYTES_PER_ROW = 7 * 64 + 4, 3 * 64  # of Newton steps over all rows
 _SCRATCH_BYTES = 4 << 20
 _MAX_GRAM_ROWS = 900  # of one matrix: kGramRows of cpp/linear/working_set.cpp
 _MAX_DUAL_GRAM_ROWS = 150  # kDualGramRows, for costs up to
@@ -32,8 +36,11 @@ _WIDE_FEATURES = 2400  # kWideFeatures: beyond, labels with up to half of the ro
 _ACTIVE_SHARE = 8  # else with up to one row in so many: kRefusedShare
 
 
-def probe(arrays: Arrays, params: dict[str, Any], n_jobs: int, *, int8: bool) -> Estimate:
-    """Train a sample with the frequencies of all labels, and scale up by frequency (1, 2-3, 4-7, … positives)."""
+def probe(arrays: Arrays, params: dict[str, Any], n_features: int, n_jobs: int, *, int8: bool) -> Estimate:
+    """Train a sample with the frequencies of all labels, and scale up by frequency (1, 2-3, 4-7, … positives).
+
+    The model has `n_features`, of which the arrays may hold only those that occur.
+    """
     begin = time.perf_counter()
     arrays = with_background(arrays, params, _core.Control())
     background_seconds = time.perf_counter() - begin  # once, whatever n_jobs is
@@ -47,14 +54,14 @@ def probe(arrays: Arrays, params: dict[str, Any], n_jobs: int, *, int8: bool) ->
     cpu_seconds = pilot.scaled(pilot.seconds, strata)
     n_weights = pilot.scaled(pilot.n_weights, strata)
     merge_seconds = pilot.merge_seconds * n_weights / max(1.0, float(pilot.n_weights.sum()))
-    n_features, n_rows = int(params["n_features"]), len(arrays["mean_margins"])
+    n_trained, n_rows = int(params["n_features"]), len(arrays["mean_margins"])
     model_bytes = int(n_weights * (5.2 if int8 else 8)) + 8 * (n_features + 1) + 20 * len(counts)
     label_bytes = arrays["y_indptr"].nbytes + arrays["y_row_ids"].nbytes
     # Shards (8 bytes a weight) and the index made of them are alive together; a task ends with two copies of its own.
     shard_bytes = 8 * n_weights * (1 + n_jobs * min(1.0, LABELS_PER_TASK / max(1, len(order))))
-    merge_bytes = BYTES_PER_MERGED_WEIGHT * min(n_weights, weights_per_block(n_features))
+    merge_bytes = BYTES_PER_MERGED_WEIGHT * min(n_weights, weights_per_block(n_trained))
     scratch = _scratch_bytes(arrays, params, n_jobs, pilot, strata)
-    memory_bytes = scratch + shard_bytes + merge_bytes + model_bytes + label_bytes + 8 * (n_rows + n_features)
+    memory_bytes = scratch + shard_bytes + merge_bytes + model_bytes + label_bytes + 8 * (n_rows + n_trained)
     return Estimate(
         seconds=background_seconds + cpu_seconds / n_jobs + merge_seconds,
         cpu_seconds=background_seconds + cpu_seconds + merge_seconds,
@@ -119,25 +126,53 @@ def _last_active(shard: Shard) -> NDArray[np.int64]:
     return found
 
 
+def warn_of_memory(arrays: Arrays, params: dict[str, Any], n_jobs: int) -> None:
+    """Warn before a fit whose threads take more memory than is free, whatever its labels are."""
+    n_threads = _n_threads(arrays, n_jobs)
+    needed, free = n_threads * _bytes_per_thread(arrays, params), available_memory_bytes()
+    if needed > free:
+        warnings.warn(
+            f"DiSMEC: training {int(params['n_features']):,} features on {n_threads} threads takes about "
+            f"{needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free; lower n_jobs or use fewer features",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _n_threads(arrays: Arrays, n_jobs: int) -> int:
+    return min(n_jobs, -(-(len(arrays["y_indptr"]) - 1) // LABELS_PER_TASK))
+
+
+def _bytes_per_thread(arrays: Arrays, params: dict[str, Any]) -> float:
+    """Return what a thread takes before the sizes of its labels count: solvers come one after the other."""
+    n_features, n_rows = int(params["n_features"]), len(arrays["mean_margins"])
+    newton: float = _NEWTON_BYTES_PER_FEATURE * n_features + _NEWTON_BYTES_PER_ROW * n_rows
+    if not params["working_sets"] or params["start"] == "zero" or "row_weights" in arrays:
+        return newton
+    if params["loss"] == "logistic":
+        return newton if "x_dense" in arrays else max(newton, _SAMPLE_BYTES_PER_FEATURE * n_features + 4 * n_rows)
+    if "background" in arrays:  # one label's rows
+        return 8 * len(arrays["x_values"]) + 8 * n_rows + 64 * n_features
+    return SCRATCH_BYTES_PER_FEATURE * n_features + _SCRATCH_BYTES
+
+
 def _scratch_bytes(arrays: Arrays, params: dict[str, Any], n_jobs: int, pilot: _Pilot, strata: NDArray[Any]) -> float:
     n_features, n_rows = int(params["n_features"]), len(arrays["mean_margins"])
-    if "background" in arrays:  # the inverted index, and for each thread one label's rows
-        n_stored = len(arrays["x_values"])
-        return 40 * n_stored + 12 * n_rows + n_jobs * (8 * n_stored + 8 * n_rows + 64 * n_features)
-    per_thread: float = _SCRATCH_BYTES_PER_FEATURE * n_features + _SCRATCH_BYTES
-    per_thread += _LABELS_UNDER_WAY * 8 * min(n_rows, _MAX_CANDIDATES)
-    if "x_dense" not in arrays and params["regularize_bias"]:  # else sets of any size are solved by rows
-        max_cost = params["cost"] * float(np.max(arrays.get("positive_weights", 1.0), initial=1.0))
-        is_dual = max_cost <= _MAX_DUAL_COST
-        most = n_rows // (2 if n_features > _WIDE_FEATURES else _ACTIVE_SHARE)
-        active = np.where(pilot.active_rows > most, 0, pilot.active_rows)
-        rows = np.minimum(_GRAM_SLACK * active, _MAX_DUAL_GRAM_ROWS if is_dual else _MAX_GRAM_ROWS)
-        per_thread += 4 * _largest_sum(rows**2, pilot.label_strata, strata)
-        if is_dual:  # copies of one label's rows, at most of all
-            per_thread += (6 if n_features < 1 << 16 else 8) * len(arrays["x_values"])
-    if params["loss"] == "logistic" or params["start"] == "zero" or not params["working_sets"]:
-        per_thread += 3 * 64 * n_rows + 7 * 64 * n_features
-    return n_jobs * per_thread
+    per_thread = _bytes_per_thread(arrays, params)
+    if "background" in arrays:  # the inverted index too
+        return 40 * len(arrays["x_values"]) + 12 * n_rows + _n_threads(arrays, n_jobs) * per_thread
+    if params["loss"] != "logistic" and params["working_sets"] and params["start"] != "zero":
+        per_thread += _LABELS_UNDER_WAY * 8 * min(n_rows, _MAX_CANDIDATES)
+        if "x_dense" not in arrays and params["regularize_bias"]:  # else sets of any size are solved by rows
+            max_cost = params["cost"] * float(np.max(arrays.get("positive_weights", 1.0), initial=1.0))
+            is_dual = max_cost <= _MAX_DUAL_COST
+            most = n_rows // (2 if n_features > _WIDE_FEATURES else _ACTIVE_SHARE)
+            active = np.where(pilot.active_rows > most, 0, pilot.active_rows)
+            rows = np.minimum(_GRAM_SLACK * active, _MAX_DUAL_GRAM_ROWS if is_dual else _MAX_GRAM_ROWS)
+            per_thread += 4 * _largest_sum(rows**2, pilot.label_strata, strata)
+            if is_dual:  # copies of one label's rows, at most of all
+                per_thread += (6 if n_features < 1 << 16 else 8) * len(arrays["x_values"])
+    return _n_threads(arrays, n_jobs) * per_thread
 
 
 def _largest_sum(values: NDArray[Any], sampled: NDArray[Any], strata: NDArray[Any]) -> float:

@@ -25,12 +25,13 @@ from longtail.calibration import further_fits
 from longtail.calibration.power import Valued
 from longtail.dismec import label_prints, training
 from longtail.dismec.changeable_dismec import ChangeableDiSMEC
-from longtail.dismec.estimate import probe
+from longtail.dismec.estimate import probe, warn_of_memory
 from longtail.dismec.index import merge_shards
 from longtail.dismec.masks import label_masks
+from longtail.dismec.occurring import OccurringFeatures
 from longtail.dismec.similar_labels import label_tree
 from longtail.dismec.state import OneVsAll
-from longtail.execution import Executor, Run, Shard
+from longtail.execution import Executor, Run, Shard, ThreadExecutor
 from longtail.propensity import PropensityModel, positive_weights
 
 _START_MARGINS = {"squared_hinge": -2.0, "logistic": -3.0}  # t of the paper, section 4 and 5
@@ -213,8 +214,12 @@ class DiSMEC(ChangeableDiSMEC):
         _rules.check_params("DiSMEC", self.get_params(deep=False), self._rules)
         X, _ = self._training_rows(X)
         Y = checked_labels("DiSMEC", Y, X.shape[0]).Y
+        n_features = X.shape[1]
+        if (features := OccurringFeatures.worth_numbering(X)) is not None:
+            X = features.numbered(X)
         arrays, params, _ = self._plan_parts(X, Y, _core.Control())
-        found = probe(arrays, params, resolve_n_jobs(self.n_jobs), int8=self.weight_type == "int8")
+        n_jobs = resolve_n_jobs(self.n_jobs)
+        found = probe(arrays, params, n_features, n_jobs, int8=self.weight_type == "int8")
         return found.with_calibration(further_fits(X.shape[0])) if calibrate else found
 
     # ---- prediction -------------------------------------------------------------------------------------------
@@ -249,12 +254,17 @@ class DiSMEC(ChangeableDiSMEC):
         shards: list[Shard] = []
         shard_labels: list[NDArray[np.int64]] = []
         mean: NDArray[np.float32] | None = None
+        if (features := OccurringFeatures.worth_numbering(X)) is not None:
+            X = features.numbered(X)
         if len(label_ids):
             Y_trained = Y if len(label_ids) == n_labels else Y[:, label_ids]
             arrays, params, order = self._plan_parts(X, Y_trained, run.control, row_weights)
             mean = arrays["mean"][:-1]
             if earlier is not None:
-                arrays |= label_prints.own_starts(earlier.state.index, earlier.n_labels, label_ids)
+                own = label_prints.own_starts(earlier.state.index, earlier.n_labels, label_ids)
+                arrays |= own if features is None else features.of_starts(own)
+            if isinstance(run.executor, ThreadExecutor):
+                warn_of_memory(arrays, params, run.n_jobs)
             shards = run.map(training.make_plan(arrays, params, len(label_ids), run.control))
             size = training.LABELS_PER_TASK
             shard_labels = [label_ids[order[i * size : (i + 1) * size]] for i in range(len(shards))]
@@ -270,6 +280,8 @@ class DiSMEC(ChangeableDiSMEC):
             mean=mean,
             directory=run.checkpoint_path,
         )
+        if features is not None:
+            index = features.spread(index)
         return OneVsAll(index, np.zeros(n_labels, dtype=np.int64), n_unconverged, statistics)
 
     def _plan_parts(
