@@ -18,6 +18,7 @@ struct Link {
     float slope{};
 
     float log_probability(float margin) const;
+    void to_log_probabilities(std::span<float> margins) const;
 };
 
 struct BeamConfig {

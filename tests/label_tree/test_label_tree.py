@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -311,3 +312,23 @@ def _squared_hinge(X: np.ndarray, y: np.ndarray, weight: np.ndarray, bias: float
     """½‖w‖² + Σ max(0, 1 - y·w·x)², with a constant feature of this value."""
     shortfall = np.maximum(0, 1 - np.where(y, 1, -1) * (X @ weight + bias * value))
     return float((weight @ weight + bias * bias) / 2 + (shortfall**2).sum())
+
+
+@pytest.mark.parametrize("changes", [{}, {"weight_type": "int8"}, {"n_trees": 2}, {"link_power": 1}, {"bias": 0.0}])
+def test_many_rows_are_scored_as_one_row_is_and_a_short_ranking_begins_the_long_one(changes: dict[str, Any]) -> None:
+    """Many rows make arrays of dense nodes, and drop labels that cannot be among the best."""
+    rng = np.random.default_rng(0)
+    X = sp.csr_array((rng.random((400, 40)) < 0.3) * rng.random((400, 40)).astype(np.float32))
+    Y = sp.csr_array((X @ rng.normal(size=(40, 300)) + rng.normal(size=(400, 300)) > 3.0).astype(np.float32))
+    model = lt.LabelTree(n_jobs=1, beam_width=20, **changes).fit(X, Y, calibrate=True)
+    for utility in ("score", "psp"):
+        whole = model.predict_top_k(X, 300, utility=utility)
+        assert (whole.scores == 0).any() or utility == "psp"  # ties, where the exponential function underflows
+        for top_k in (1, 5, 40):
+            found = model.predict_top_k(X, top_k, utility=utility)
+            assert found.label_ids.tobytes() == np.ascontiguousarray(whole.label_ids[:, :top_k]).tobytes()
+            assert found.scores.tobytes() == np.ascontiguousarray(whole.scores[:, :top_k]).tobytes()
+        for row in range(0, 400, 40):
+            one = model.predict_top_k(X[row : row + 1], 40, utility=utility)
+            assert one.label_ids.tobytes() == np.ascontiguousarray(whole.label_ids[row, :40]).tobytes()
+            assert one.scores.tobytes() == np.ascontiguousarray(whole.scores[row, :40]).tobytes()
