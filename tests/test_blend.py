@@ -15,7 +15,7 @@ from sklearn.base import clone
 import longtail as lt
 from longtail._estimate import Estimate, probe_by_rows
 from longtail.blend import best_quality
-from longtail.blend.weights import Candidates, blended, fit_logistic, gather
+from longtail.blend.weights import Candidates, blended, features_of, fit_logistic, gather, shares_of
 from longtail.cli.tune import tune
 from longtail.metrics import macro_f1_at_k, precision_at_k
 from longtail.saving import make_estimator
@@ -125,6 +125,39 @@ def test_ties_go_to_the_lower_label() -> None:
     found = blended(candidates, np.full(5, 3), np.array([1.0, 0.0, 0.0]), 4)
     assert found.label_ids.tolist() == [[1, 4, -1, -1]]
     assert found.scores.tolist() == [[0.5, 0.5, 0, 0]]
+
+
+def test_an_estimator_may_count_more_for_frequent_labels() -> None:
+    rng = np.random.default_rng(0)
+    counts = np.array([2, 2000])
+    label_ids = np.tile(np.array([0, 1], np.int32), (20_000, 1))
+    log_odds = rng.normal(size=(2, 20_000, 2))
+    candidates = Candidates(label_ids, log_odds)
+    # The first estimator knows the rare label, the second one the frequent label.
+    z = np.stack([log_odds[0, :, 0], log_odds[1, :, 1]], axis=1)
+    hits = rng.random(z.shape) < 1 / (1 + np.exp(-z))
+    features = features_of(candidates, counts)
+    shares, rest = shares_of(fit_logistic(features.reshape(-1, 6), hits.ravel()), 2, np.log1p(counts))
+    assert np.round(shares).tolist() == [[1, 0], [0, 1]]
+    assert rest == pytest.approx([0, 0], abs=0.1)
+
+
+def test_blends_without_products_still_load(fitted: lt.Blend, tmp_path: Path) -> None:
+    n_estimators = 2
+    state = fitted._whole().state
+    earlier = np.concatenate([state.coefficients[:n_estimators], state.coefficients[-2:]])
+    same = np.concatenate([earlier[:n_estimators], np.zeros(n_estimators), earlier[-2:]])
+    X, _ = some_rows(50, 1)
+    found = []
+    for at, coefficients in enumerate((earlier, same)):
+        model = make_blend()
+        model._fitted = replace(fitted._whole(), state=replace(state, coefficients=coefficients))
+        lt.save(model, tmp_path / str(at))
+        found.append(lt.load(tmp_path / str(at), verify=True).predict_top_k(X, 5))
+    assert found[0].scores.tobytes() == found[1].scores.tobytes()
+    model._fitted = replace(fitted._whole(), state=replace(state, coefficients=earlier[1:]))
+    with pytest.raises(ValueError, match="coefficients_ must have 6 entries, got 3"):
+        lt.save(model, tmp_path / "short")
 
 
 def test_explanations_of_a_blend_add_up(fitted: lt.Blend) -> None:

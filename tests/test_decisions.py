@@ -85,6 +85,44 @@ def test_affine_ranking_does_what_its_naive_twin_does() -> None:
     assert (places[~is_label] == -1).all()
 
 
+@pytest.mark.parametrize("width", [1, 4, 12])
+def test_many_powers_are_judged_as_one_ranking_after_the_other(width: int) -> None:
+    rng = np.random.default_rng(0)
+    label_ids = np.array([rng.permutation(12)[:width] for _ in range(60)], np.int32)
+    label_ids[::7, 3:] = -1
+    values = (rng.integers(0, 5, label_ids.shape) / 4).astype(np.float32)  # many are equal
+    hits = (rng.random(label_ids.shape) < 0.4) & (label_ids >= 0)
+    groups = rng.integers(0, 4, 12).astype(np.int32)
+    slopes = np.repeat(rng.random((4, 9)), 2, axis=1).astype(np.float32)  # more than are ranked side by side
+    weights = np.array([1.0, 2.5, 4.0, 8.0])
+    losses, squares, gains = _core.judge_powers(
+        label_ids, values, hits.view(np.uint8), groups, slopes, weights, _core.Control()
+    )
+    for rule in range(slopes.shape[1]):
+        found, _, places = _core.rank_affine(label_ids, values, slopes[groups, rule], None, 5, 1, _core.Control())
+        right = (places >= 0) & np.take_along_axis(hits, np.maximum(places, 0), axis=1)
+        lost = np.stack([hits[:, :k].sum(axis=1) - right[:, :k].sum(axis=1) for k in (1, 3, 5)], axis=1)
+        assert losses[rule].tolist() == lost.sum(axis=0).tolist()
+        assert squares[rule].tolist() == (lost**2).sum(axis=0).tolist()
+        assert gains[rule] == weights[groups[found[:, 0][right[:, 0]]]].sum()
+
+
+def test_powers_are_judged_only_with_arrays_that_fit_together() -> None:
+    ids, p, hits = np.zeros((2, 1), np.int32), np.ones((2, 1), np.float32), np.ones((2, 1), np.uint8)
+    groups, slopes, weights = np.zeros(1, np.int32), np.ones((1, 2), np.float32), np.ones(1)
+    control = _core.Control()
+    for arguments in (
+        (ids + 1, p, hits, groups, slopes, weights),
+        (ids, p, hits[:1], groups, slopes, weights),
+        (ids, p, hits, groups + 1, slopes, weights),
+        (ids, p, hits, groups, np.ones((2, 2), np.float32), weights),
+        (ids, p, hits, groups, np.ones((1, 0), np.float32), weights),
+        (ids, np.full_like(p, np.nan), hits, groups, slopes, weights),
+    ):
+        with pytest.raises(ValueError, match=r"must be|must have"):
+            _core.judge_powers(*arguments, control)
+
+
 @pytest.mark.parametrize("coverage", [False, True])
 def test_the_ascent_does_what_its_naive_twin_does(coverage: bool) -> None:
     rng = np.random.default_rng(0)

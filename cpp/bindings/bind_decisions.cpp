@@ -10,6 +10,7 @@
 #include "decisions/affine.hpp"
 #include "decisions/ascent.hpp"
 #include "decisions/best_values.hpp"
+#include "decisions/judge_powers.hpp"
 #include "decisions/shortlist.hpp"
 #include "decisions/surface.hpp"
 #include "decisions/surface_loss.hpp"
@@ -42,6 +43,7 @@ using ShortlistArrays = nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArra
                                   NumpyArray<std::uint8_t>>;
 using AscentArrays =
     nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>, NumpyArray<std::int32_t>, double, int>;
+using DifferenceArrays = nb::typed<nb::tuple, NumpyArray<std::int64_t>, NumpyArray<std::int64_t>, NumpyArray<double>>;
 using LossArrays = nb::typed<nb::tuple, double, NumpyArray<double>, NumpyArray<double>>;
 
 }  // namespace
@@ -88,6 +90,35 @@ void bind_decisions(nb::module_& m) {
         nb::arg("label_ids"), nb::arg("values"), nb::arg("slopes"), nb::arg("offsets").none(), nb::arg("top_k"),
         nb::arg("n_threads"), nb::arg("control"),
         "Rank the candidates of each row by slope · value + offset of their labels.");
+
+    m.def(
+        "judge_powers",
+        [](const Array2<std::int32_t>& label_ids, const Array2<float>& proba, const Array2<std::uint8_t>& hits,
+           const Array1<std::int32_t>& group_of_label, const Array2<float>& slopes, const Array1<double>& weights,
+           Control& control) {
+            Differences found;
+            const CandidatesView candidates = as_candidates(label_ids, proba);
+            const std::size_t n_rules = slopes.shape(1);
+            {
+                const nb::gil_scoped_release no_gil;
+                const GroupsView groups{as_span(group_of_label),
+                                        {slopes.data(), slopes.size()},
+                                        as_span(weights),
+                                        static_cast<std::int64_t>(n_rules)};
+                check_groups(groups);
+                check_candidates(candidates, static_cast<std::int64_t>(group_of_label.shape(0)));
+                if (hits.shape(0) != label_ids.shape(0) || hits.shape(1) != label_ids.shape(1))
+                    throw std::invalid_argument("judge_powers: label_ids and hits must have the same shape");
+                found = judge_powers(candidates, {hits.data(), hits.size()}, groups, control);
+            }
+            auto losses = to_numpy(std::move(found.losses), {n_rules, kNumJudgedAt});
+            auto squares = to_numpy(std::move(found.squares), {n_rules, kNumJudgedAt});
+            return DifferenceArrays(nb::make_tuple(losses, squares, to_numpy(std::move(found.weights), {n_rules})));
+        },
+        nb::arg("label_ids"), nb::arg("proba"), nb::arg("hits"), nb::arg("group_of_label"), nb::arg("slopes"),
+        nb::arg("weights"), nb::arg("control"),
+        "Compare rankings by probability · slope with the order of the candidates: hits lost among the first 1, 3 and "
+        "5, their squares, and the weights of hits that are ranked first.");
 
     m.def(
         "rank_calibrated",

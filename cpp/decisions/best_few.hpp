@@ -1,6 +1,6 @@
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -15,17 +15,18 @@ public:
         std::int32_t place;
     };
 
-    explicit BestFew(std::int64_t top_k) : top_k_(static_cast<std::size_t>(top_k)) { entries_.reserve(top_k_ + 1); }
+    explicit BestFew(std::int64_t top_k) : top_k_(static_cast<std::size_t>(top_k)) { entries_.reserve(top_k_); }
 
     void clear() { entries_.clear(); }
     void add(double gain, std::int32_t place) {
         if (entries_.size() == top_k_) {
             if (!(gain > entries_.back().gain)) return;
-            entries_.pop_back();
+        } else {
+            entries_.push_back({});
         }
-        const auto at = std::upper_bound(entries_.begin(), entries_.end(), gain,
-                                         [](double value, const Entry& entry) { return value > entry.gain; });
-        entries_.insert(at, {gain, place});
+        std::size_t at = entries_.size() - 1;
+        for (; at > 0 && entries_[at - 1].gain < gain; --at) entries_[at] = entries_[at - 1];
+        entries_[at] = {gain, place};
     }
     const std::vector<Entry>& found() const { return entries_; }
 

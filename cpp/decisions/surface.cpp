@@ -32,15 +32,26 @@ void check_knots(std::span<const double> knots, const char* name) {
 
 }  // namespace
 
-double log_odds_at(const SurfaceView& surface, double score, double log_count) {
+namespace {
+
+Place place_of_count(const SurfaceView& surface, double log_count) {
+    const Place n = find_place(surface.count_knots, log_count);
+    return {n.left, std::clamp(n.share, 0.0, 1.0)};
+}
+
+double log_odds_at(const SurfaceView& surface, double score, const Place& n) {
     const Place s = find_place(surface.score_knots, score);
-    Place n = find_place(surface.count_knots, log_count);
-    n.share = std::clamp(n.share, 0.0, 1.0);
     const double* low = surface.log_odds.data() + n.left * surface.score_knots.size() + s.left;
     const double* high = low + surface.score_knots.size();
     const double at_low = low[0] + s.share * (low[1] - low[0]);
     const double at_high = high[0] + s.share * (high[1] - high[0]);
     return at_low + n.share * (at_high - at_low);
+}
+
+}  // namespace
+
+double log_odds_at(const SurfaceView& surface, double score, double log_count) {
+    return log_odds_at(surface, score, place_of_count(surface, log_count));
 }
 
 void check_surface(const SurfaceView& surface) {
@@ -55,6 +66,12 @@ void check_surface(const SurfaceView& surface) {
 std::vector<float> calibrated_proba(const CandidatesView& candidates, std::span<const std::int64_t> label_counts,
                                     const SurfaceView& surface, int n_threads, Control& control) {
     std::vector<float> proba(candidates.label_ids.size());
+    const auto place_of = [&](std::int64_t count) {
+        return place_of_count(surface, std::log1p(static_cast<double>(count)));
+    };
+    std::vector<Place> places;  // of all labels, if they come up often enough
+    if (candidates.label_ids.size() > label_counts.size())
+        for (const std::int64_t count : label_counts) places.push_back(place_of(count));
     const std::int64_t n_tasks = (candidates.n_rows + kRowsPerTask - 1) / kRowsPerTask;
     parallel_for(n_tasks, n_threads, control, [&](std::int64_t task, int) {
         const std::int64_t first = task * kRowsPerTask * candidates.n_candidates;
@@ -62,8 +79,8 @@ std::vector<float> calibrated_proba(const CandidatesView& candidates, std::span<
         for (std::int64_t i = first; i < last; ++i) {
             const std::int32_t label_id = candidates.label_ids[i];
             if (label_id < 0) continue;
-            const double log_count = std::log1p(static_cast<double>(label_counts[label_id]));
-            const double z = log_odds_at(surface, candidates.values[i], log_count);
+            const Place place = places.empty() ? place_of(label_counts[label_id]) : places[label_id];
+            const double z = log_odds_at(surface, candidates.values[i], place);
             proba[i] = static_cast<float>(1.0 / (1.0 + std::exp(-z)));
         }
     });

@@ -75,7 +75,8 @@ class _Fits:
 class Members(State):
     """The fitted estimators, each with a calibration, and the coefficients of their log-odds."""
 
-    # One per estimator, then log(1 + rows of the label), then the constant.
+    # Of each estimator's log-odds, of these times log(1 + rows of the label), of that logarithm, and the constant.
+    # Blends that were saved earlier have none of products.
     coefficients: Annotated[NDArray[np.float64], ArraySpec(np.float64, ndim=1, finite=True)]
     first: Annotated[Any, "first_", Instance("XMCClassifier")]
     second: Annotated[Any, "second_", Instance("XMCClassifier")]
@@ -95,9 +96,10 @@ class Members(State):
         return Members(self.coefficients, **smaller)
 
     def check(self, owner: str, facts: Facts) -> None:
-        if len(self.coefficients) != len(self.all) + 2:
+        n_members = len(self.all)
+        if len(self.coefficients) not in (2 * n_members + 2, n_members + 2):
             raise ValueError(
-                f"{owner}: coefficients_ must have {len(self.all) + 2} entries, got {len(self.coefficients)}"
+                f"{owner}: coefficients_ must have {2 * n_members + 2} entries, got {len(self.coefficients)}"
             )
         for model in self.all:
             if (model.n_labels_, model.n_features_in_) != (facts.n_labels, facts.n_features_in):
@@ -115,8 +117,9 @@ class Blend(XMCClassifier):
 
     Every estimator is trained twice: on all rows, for prediction, and on the rows that are not held out. What its
     scores mean and how much it counts is learnt on the held-out rows: a calibration per estimator, and one logistic
-    regression on the log-odds of all of them and the logarithm of the label's training rows. Estimators of different
-    kinds make different mistakes; the blend is better than its best part, at the cost of all of them.
+    regression on the log-odds of all of them and the logarithm of the label's training rows, which decides how much
+    each of them counts. Estimators of different kinds make different mistakes; the blend is better than its best part,
+    at the cost of all of them.
 
     A Blend is always calibrated, so that ``predict_top_k(X, utility=...)`` works.
 
@@ -131,7 +134,8 @@ class Blend(XMCClassifier):
     Attributes
     ----------
     first_, second_, third_, fourth_ : the fitted estimators, each with a calibration
-    coefficients_ : float64 array, of each estimator's log-odds, of log(1 + rows of the label), and the constant
+    coefficients_ : float64 array, of each estimator's log-odds, of these times log(1 + rows of the label), of that
+        logarithm, and the constant
 
     Examples
     --------

@@ -11,7 +11,7 @@ from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._matrices import Matrix
 from longtail._topk import TopK
-from longtail.blend.weights import Floats, log_odds_of, scores_of
+from longtail.blend.weights import Floats, log_odds_of, scores_of, shares_of
 
 
 def blended_contributions(
@@ -34,9 +34,10 @@ def blended_contributions(
     wanted = np.array([[label_id]], dtype=np.int32)
     feature_ids: list[NDArray[Any]] = []
     values: list[Floats] = []
-    log_count = np.log1p(float(models[0].label_counts_[label_id]))
-    bias = float(coefficients[-2] * log_count + coefficients[-1])
-    for model, top, coefficient in zip(models, tops, coefficients.tolist(), strict=False):
+    log_count = np.log1p(np.asarray(models[0].label_counts_[label_id], dtype=np.float64))
+    shares, rest = shares_of(coefficients, len(models), log_count)
+    bias = float(rest)
+    for model, top, share in zip(models, tops, shares, strict=True):
         fitted = model._whole()
         found = model._contributions(fitted, model._prepared(fitted.facts, x_row), label_id)
         if found is None:
@@ -44,7 +45,7 @@ def blended_contributions(
         # Not found.score: a label far down counts as the last one that the estimator has ranked.
         score = scores_of(wanted, top, model.calibration_)
         first, last = (
-            coefficient * float(log_odds_of(model.calibration_, wanted, at)[0, 0])
+            float(share) * float(log_odds_of(model.calibration_, wanted, at)[0, 0])
             for at in (np.array([[found.bias]], dtype=np.float32), score)
         )
         bias += first

@@ -64,16 +64,37 @@ def log_odds_of(calibration: Calibration, label_ids: NDArray[np.int32], scores: 
 
 
 def features_of(candidates: Candidates, label_counts: NDArray[np.int64]) -> Floats:
-    """Return one row of features per candidate: the log-odds, log(1 + rows of the label) and 1."""
-    log_counts = np.log1p(label_counts[np.maximum(candidates.label_ids, 0)].astype(np.float64))
-    return np.stack([*candidates.log_odds, log_counts, np.ones_like(log_counts)], axis=-1)
+    """Return one row of features per candidate: the log-odds, these times log(1 + rows of the label), that, and 1.
+
+    Which estimator is right more often depends on how frequent a label is.
+    """
+    log_counts = _log_counts_of(candidates.label_ids, label_counts)
+    odds = candidates.log_odds
+    return np.stack([*odds, *(odds * log_counts), log_counts, np.ones_like(log_counts)], axis=-1)
+
+
+def shares_of(coefficients: Floats, n_estimators: int, log_counts: Floats) -> tuple[list[Floats], Floats]:
+    """Return how much the log-odds of each estimator count for labels of these frequencies, and what is added to them.
+
+    Blends that were saved earlier have no coefficients of products with frequencies.
+    """
+    own, products = coefficients[:n_estimators], coefficients[n_estimators:-2]
+    if not len(products):
+        products = np.zeros(n_estimators)
+    shares = [a + b * log_counts for a, b in zip(own.tolist(), products.tolist(), strict=True)]
+    return shares, coefficients[-2] * log_counts + coefficients[-1]
+
+
+def _log_counts_of(label_ids: NDArray[np.int32], label_counts: NDArray[np.int64]) -> Floats:
+    return np.asarray(np.log1p(label_counts.astype(np.float64))[np.maximum(label_ids, 0)])
 
 
 def fit_logistic(features: Floats, hits: NDArray[np.bool_]) -> Floats:
-    """Fit the coefficients by Newton's method, with a weak pull to the mean of the log-odds."""
+    """Fit the coefficients of `features_of` by Newton's method, with a weak pull to the mean of the log-odds."""
     n_features = features.shape[1]
+    n_estimators = (n_features - 2) // 2
     start = np.zeros(n_features)
-    start[:-2] = 1 / (n_features - 2)
+    start[:n_estimators] = 1 / n_estimators
     coefficients, y = start.copy(), hits.astype(np.float64)
     for _ in range(_MAX_STEPS):
         proba = 0.5 * (1 + np.tanh(0.5 * (features @ coefficients)))
@@ -89,7 +110,9 @@ def fit_logistic(features: Floats, hits: NDArray[np.bool_]) -> Floats:
 
 def blended(candidates: Candidates, label_counts: NDArray[np.int64], coefficients: Floats, top_k: int) -> TopK:
     """Rank the candidates by the probability of the blend."""
-    z = features_of(candidates, label_counts) @ coefficients
+    shares, z = shares_of(coefficients, len(candidates.log_odds), _log_counts_of(candidates.label_ids, label_counts))
+    for share, log_odds in zip(shares, candidates.log_odds, strict=True):
+        z += share * log_odds
     proba = (0.5 * (1 + np.tanh(0.5 * z))).astype(np.float32)
     proba[candidates.label_ids < 0] = -1
     # Candidates are in the order of their ids, so a stable sort breaks ties by the lower id.

@@ -24,7 +24,8 @@ _N_ERRORS = 2.0
 _SHARES = (1.0, 0.5, 0.0)
 # Near 0 the loss grows with the square of the power.
 _POWERS = tuple((step / 16) ** 2 for step in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16))
-_TOP_K = 5
+# Precision is judged at these numbers of labels.
+_AT = np.array([1, 3, 5])
 
 
 class Judged(NamedTuple):
@@ -49,45 +50,48 @@ def balance(parts: list[Judged], label_counts: NDArray[np.int64], n_training_row
     probabilities expect. These expect too much of their own ranking where labels of one frequency differ. Nor may rare
     labels use up what the probabilities have gained. What is to be great is propensity-scored precision at 1.
     """
-    weights = 1 / from_counts(label_counts, n_training_rows)
-    before = [_Measured.of(part.top.label_ids, part.is_hit, weights) for part in parts]
-    best, most_gain, most = None, 0.0, np.zeros(3)
+    counts, group_of_label = np.unique(label_counts, return_inverse=True)
+    weights = 1 / from_counts(counts, n_training_rows)
+    slopes = (weights[:, None] ** np.array(_POWERS)).astype(np.float32)
+    groups = group_of_label.astype(np.int32), slopes, weights
+    n_rows = max(1, sum(len(part.is_hit) for part in parts))
+    best, most_gain, most = None, _weight_by_score(parts, groups[0], weights), np.zeros(3)
     for share in _SHARES:
-        probas = [
-            TopK(part.top.label_ids, proba_on(part.surface.flattened(share), label_counts, *part.top, n_threads=1))
-            for part in parts
-        ]
-        for power in _POWERS:
-            slopes = (weights**power).astype(np.float32)
-            after = [
-                _Measured.of(*_ranked(part, proba, slopes), weights) for part, proba in zip(parts, probas, strict=True)
-            ]
-            losses = np.concatenate([old.precision - new.precision for old, new in zip(before, after, strict=True)])
-            gain = sum(new.weight - old.weight for old, new in zip(before, after, strict=True))
-            mean, errors = losses.mean(axis=0), losses.std(axis=0) / np.sqrt(max(1, len(losses)))
+        losses, squares = np.zeros((2, len(_POWERS), len(_AT)), np.int64)
+        gains = np.zeros(len(_POWERS))
+        for part in parts:
+            proba = proba_on(part.surface.flattened(share), label_counts, *part.top, n_threads=1)
+            found = _judge(part, proba, *groups)
+            losses, squares, gains = losses + found[0], squares + found[1], gains + found[2]
+        means = losses / n_rows / _AT
+        errors = np.sqrt(np.maximum(squares / n_rows / _AT**2 - means**2, 0) / n_rows)
+        for power, mean, error, gain in zip(_POWERS, means, errors, gains, strict=True):
             if (share, power) == (1, 0):
                 most = mean + _MOST_LOSS_TO_PROBA
-            if gain > most_gain and (mean + _N_ERRORS * errors <= _MOST_LOSS).all() and (mean <= most).all():
-                best, most_gain = Balance(share, power), gain
+            if gain > most_gain and (mean + _N_ERRORS * error <= _MOST_LOSS).all() and (mean <= most).all():
+                best, most_gain = Balance(share, power), float(gain)
     return best
 
 
-class _Measured(NamedTuple):
-    """The precision at 1, 3 and 5 of each row (n_rows, 3), and the weights of first labels that are right, in total."""
-
-    precision: Floats
-    weight: float
-
-    @classmethod
-    def of(cls, label_ids: NDArray[np.int32], is_hit: NDArray[np.bool_], weights: Floats) -> _Measured:
-        """Measure a ranking."""
-        running = np.cumsum(is_hit[:, :_TOP_K], axis=1, dtype=np.float32)
-        n_ranked = running.shape[1]
-        precision = np.stack([running[:, min(k, n_ranked) - 1] / k for k in (1, 3, 5)], axis=1, dtype=np.float64)
-        return cls(precision, float(weights[label_ids[:, 0][is_hit[:, 0]]].sum()))
+def _weight_by_score(parts: list[Judged], group_of_label: NDArray[np.int32], weights: Floats) -> float:
+    """Return the weights of labels that are right and first by score, in total: added up as those of other rankings."""
+    same = np.ones((len(weights), 1), np.float32)
+    return sum(
+        float(_judge(part, _falling(part.top.label_ids.shape), group_of_label, same, weights)[2][0]) for part in parts
+    )
 
 
-def _ranked(part: Judged, proba: TopK, slopes: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Rank the candidates; also tell which labels are right."""
-    label_ids, _, places = _core.rank_affine(*proba, slopes, None, _TOP_K, 1, current_control())
-    return label_ids, (places >= 0) & np.take_along_axis(part.is_hit, np.maximum(places, 0), axis=1)
+def _falling(shape: tuple[int, ...]) -> NDArray[np.float32]:
+    return np.ascontiguousarray(np.broadcast_to(-np.arange(shape[1], dtype=np.float32), shape))
+
+
+def _judge(
+    part: Judged,
+    proba: NDArray[np.float32],
+    group_of_label: NDArray[np.int32],
+    slopes: NDArray[np.float32],
+    weights: Floats,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Return hits lost at 1, 3 and 5, their squares, and the weights of first hits, for each column of slopes."""
+    is_hit = np.ascontiguousarray(part.is_hit).view(np.uint8)
+    return _core.judge_powers(part.top.label_ids, proba, is_hit, group_of_label, slopes, weights, current_control())
