@@ -15,12 +15,12 @@ namespace {
 // Tuned on EURLex-4K and wnwords (benchmarks/bench_dismec_cliffs.py): half or twice as much takes about as long.
 constexpr double kSampledCurvature = 0.2;  // that a row of the sample stands for, at least, times ‖x‖²
 constexpr double kMostDrawn = 400.0;       // but a sample has at most about so many rows besides the positives
-// More positives make samples as costly as passes over all rows: Newton steps in lanes are then faster.
-constexpr std::int64_t kFewPositives = 16;  // always few enough,
-constexpr std::int64_t kMostPositives = 200;
-constexpr std::int64_t kLeastRows = 200;  // and between them if there are so many rows for each
-constexpr double kInnerShare = 0.02;      // of the gradient that a step leaves in its model,
-constexpr double kLeastShare = 0.1;       // or this of the tolerance
+// More positives make samples as costly as passes over all rows: Newton steps in lanes are then faster. A Gram matrix of
+// the sample takes time in proportion to the square of its rows, times the words of a row; a pass, to all rows' words.
+constexpr std::int64_t kFewPositives = 16;  // always few enough
+constexpr double kGramEntries = 35.0;       // for each row of X: a larger matrix is too large
+constexpr double kInnerShare = 0.02;        // of the gradient that a step leaves in its model,
+constexpr double kLeastShare = 0.1;         // or this of the tolerance
 constexpr double kMostSlope = 0.9;
 constexpr int kMaxHalvings = 10;
 constexpr int kMaxRounds = 30;
@@ -69,6 +69,8 @@ std::vector<std::int32_t> LogisticSampleTrainer::train(std::span<const std::int3
     std::vector<std::int32_t> refused;
     if (label_ids.empty()) return refused;
     solve_background();
+    const double sample_rows = std::sqrt(kGramEntries * static_cast<double>(rows_.n_rows()));
+    const std::int64_t most_positives = std::max(kFewPositives, static_cast<std::int64_t>(sample_rows - kMostDrawn));
     std::size_t next = 0;
     for (;;) {
         int n_busy = 0;
@@ -76,9 +78,7 @@ std::vector<std::int32_t> LogisticSampleTrainer::train(std::span<const std::int3
             while (!lanes_[at].is_busy && next < label_ids.size()) {
                 const std::int32_t label = label_ids[next++];
                 const std::int64_t n_positives = std::ssize(labels_.positives.row_labels(label));
-                const std::int64_t most =
-                    std::max(kFewPositives, std::min(kMostPositives, rows_.n_rows() / kLeastRows));
-                if (n_positives > most)
+                if (n_positives > most_positives)
                     refused.push_back(label);
                 else
                     begin(at, label);

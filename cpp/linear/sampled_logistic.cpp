@@ -17,6 +17,26 @@ constexpr int kMaxHalvings = 20;
 constexpr double kArmijo = 0.01;
 constexpr double kCgShare = 0.1;  // of the gradient: what conjugate gradients leave
 
+struct SampleRows {
+    Lanes margins;
+    Lanes costs;
+    Lanes targets;
+};
+
+// Sixteen rows of a padded sample at a time, each with a value of `others`.
+template <class Visit>
+void for_each_block(const LogisticSample& sample, const AlignedVector<float>& others, Visit visit) {
+    for (std::int64_t i = 0; i < std::ssize(others); i += kLanes) {
+        SampleRows rows;
+        Lanes values;
+        load(rows.margins, sample.margins.data() + i);
+        load(rows.costs, sample.costs.data() + i);
+        load(rows.targets, sample.targets.data() + i);
+        load(values, others.data() + i);
+        visit(i, rows, values);
+    }
+}
+
 }  // namespace
 
 void LogisticSample::clear() {
@@ -58,21 +78,13 @@ int SampledLogistic::solve(LogisticSample& sample, double tolerance) {
 // The gradient is X_Rᵀγ with γ = β + a φ'(margin). Returns its square, γᵀKγ.
 double SampledLogistic::set_gradient(const LogisticSample& sample) {
     const std::int64_t width = std::ssize(curvatures_);
-    for (std::int64_t i = 0; i < width; i += kLanes) {
-        Lanes margins;
-        Lanes costs;
-        Lanes targets;
-        Lanes betas;
-        load(margins, sample.margins.data() + i);
-        load(costs, sample.costs.data() + i);
-        load(targets, sample.targets.data() + i);
-        load(betas, sample.betas.data() + i);
-        const Lanes small = exp_minus(abs_lanes(margins));
+    for_each_block(sample, sample.betas, [&](std::int64_t i, const SampleRows& rows, const Lanes& betas) {
+        const Lanes small = exp_minus(abs_lanes(rows.margins));
         const Lanes inverse = 1.0F / (1.0F + small);
-        const Lanes chance = select(margins > 0.0F, Lanes{} + 1.0F, small) * inverse;
-        store(costs * small * inverse * inverse, curvatures_.data() + i);
-        store(betas + costs * (chance - targets), gradient_.coefficients.data() + i);
-    }
+        const Lanes chance = select(rows.margins > 0.0F, Lanes{} + 1.0F, small) * inverse;
+        store(rows.costs * small * inverse * inverse, curvatures_.data() + i);
+        store(betas + rows.costs * (chance - rows.targets), gradient_.coefficients.data() + i);
+    });
     sample.gram.multiply(all_, gradient_.coefficients.data(), gradient_.margins.data());
     return dot(gradient_.coefficients.data(), gradient_.margins.data(), width);
 }
@@ -128,20 +140,12 @@ double SampledLogistic::objective_change(const LogisticSample& sample, float sha
     const double cross = dot(sample.betas.data(), step_.margins.data(), width);
     const double square = dot(step_.coefficients.data(), step_.margins.data(), width);
     double total = share * cross + 0.5 * share * share * square;
-    for (std::int64_t i = 0; i < width; i += kLanes) {
-        Lanes margins;
-        Lanes costs;
-        Lanes targets;
-        Lanes moves;
-        load(margins, sample.margins.data() + i);
-        load(costs, sample.costs.data() + i);
-        load(targets, sample.targets.data() + i);
-        load(moves, step_.margins.data() + i);
-        const Lanes signs = 2.0F * targets - 1.0F;
-        const Lanes before = signs * margins;
+    for_each_block(sample, step_.margins, [&](std::int64_t, const SampleRows& rows, const Lanes& moves) {
+        const Lanes signs = 2.0F * rows.targets - 1.0F;
+        const Lanes before = signs * rows.margins;
         const Lanes after = before + signs * (share * moves);
-        total += sum(costs * (Logistic::value(after) - Logistic::value(before)));
-    }
+        total += sum(rows.costs * (Logistic::value(after) - Logistic::value(before)));
+    });
     return total;
 }
 
