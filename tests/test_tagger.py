@@ -249,6 +249,7 @@ def test_a_new_fit_forgets_the_old_one(texts: list[str], tagger: lt.Tagger) -> N
         (lambda t: t.tag(["a"], top_k=0), ValueError, "top_k must be an int >= 1 or None, got 0"),
         (lambda t: t.tag(["a"], utility="psp"), ValueError, "utility must be None or 'score' for a model that is not"),
         (lambda t: t.tag(["a"], utility="fame"), ValueError, "utility must be one of score, balanced"),
+        (lambda t: t.tag(["a"], utility="score", max_loss=1), ValueError, "max_loss must be None for a model"),
         (lambda t: t.tag(["a"], max_loss=1), ValueError, "max_loss must be None for a model that is not calibrated"),
         (lambda t: t.tag(["a"], threshold="high"), ValueError, "threshold must be None or a number or one of 'auto'"),
         (lambda t: t.tag(["a"], exclude="web"), TypeError, "exclude must be a list of label names, got the str 'web'"),

@@ -206,6 +206,8 @@ class XMCClassifier(Predictor):
             raise ValueError(
                 f"{owner}: y must have a label in at least one row, got none in {counted(X.shape[0], 'row')}"
             )
+        if calibrate:
+            self._check_held_out(labels.Y)
         with Run(
             owner, resolve_n_jobs(self.n_jobs), executor=executor, checkpoint=checkpoint, progress=progress
         ) as run:
@@ -218,6 +220,27 @@ class XMCClassifier(Predictor):
         self._fitted = Fitted(facts, state)
         return self
 
+    def _held_out_rows(self, n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return rows to hold out for the calibration, rows to train on, and the random order that both come from."""
+        order = np.random.default_rng(self.random_state).permutation(n_rows)
+        n_held_out = max(1, round(held_out_share(n_rows) * n_rows))
+        return np.sort(order[:n_held_out]), np.sort(order[n_held_out:]), order
+
+    def _check_held_out(self, Y: sp.csr_array) -> None:
+        """Raise ValueError before the first fit if too few rows have labels for a calibration."""
+        owner, n_rows = type(self).__name__, Y.shape[0]
+        if n_rows < _MIN_CALIBRATED_ROWS:
+            raise ValueError(
+                f"{owner}: calibrate=True needs {_MIN_CALIBRATED_ROWS} rows or more, got {n_rows}; fit without it"
+            )
+        outside, inside, _ = self._held_out_rows(n_rows)
+        if not np.isin(Y[outside].indices, Y[inside].indices).any():
+            n_labelled = int(np.count_nonzero(np.diff(Y.indptr)))
+            raise ValueError(
+                f"{owner}: calibrate=True needs held-out rows with labels that other rows have, got none with labels "
+                f"in {n_labelled} of {n_rows} rows; fit without it"
+            )
+
     def _held_out_calibration(self, X: Matrix, Y: sp.csr_array, **how: Any) -> Calibration:
         """Fit the same estimator on a part of the prepared rows and calibrate it on the others.
 
@@ -225,15 +248,9 @@ class XMCClassifier(Predictor):
         The part is drawn at random, not stratified: held-out rows must be to the part what new rows are to all rows.
         """
         n_rows = X.shape[0]
-        if n_rows < _MIN_CALIBRATED_ROWS:
-            raise ValueError(
-                f"{type(self).__name__}: calibrate=True needs {_MIN_CALIBRATED_ROWS} rows or more, got {n_rows}; "
-                "fit without it"
-            )
-        order = np.random.default_rng(self.random_state).permutation(n_rows)
-        n_held_out = max(1, round(held_out_share(n_rows) * n_rows))
+        outside, inside, order = self._held_out_rows(n_rows)
+        n_held_out = len(outside)
         n_fewer = round(FEWER_SHARE * (n_rows - n_held_out))
-        outside, inside = np.sort(order[:n_held_out]), np.sort(order[n_held_out:])
         weights = how.pop("row_weights", None)
 
         def rank_by(row_ids: NDArray[np.int64], X_new: Matrix, top_k: int, **how: Any) -> tuple[TopK, Any]:

@@ -20,7 +20,7 @@ from longtail._rules import Choice, Int
 from longtail._threads import resolve_n_jobs
 from longtail._topk import DEEP_TOP_K, Tag, TopK, tags_of
 from longtail.calibration.power import Valued
-from longtail.decisions import Threshold, candidates_for, check_utility, choose, rank_rows
+from longtail.decisions import Threshold, candidates_for, check_max_loss, check_utility, choose, rank_rows
 from longtail.decisions.ranking import ByValue
 
 _FIRST_TOP_K = 32
@@ -214,6 +214,7 @@ class Predictor(FittedModel):
         self._check_top_k(top_k, n_labels)
         rows = self._prepared(fitted.facts, X)
         calibration = fitted.facts.calibration
+        check_max_loss(type(self).__name__, max_loss, utility, calibration)
         utility = check_utility(type(self).__name__, utility, calibration)
         if utility == "score":
             found = self._numbers(rank(fitted, rows, min(int(top_k), n_labels)))

@@ -79,6 +79,31 @@ def test_a_model_that_is_not_calibrated_says_what_to_do() -> None:
         lt.Popularity().fit(X[:10], Y[:10], calibrate=True)
     with pytest.raises(ValueError, match="y must have 10 labels, as in training; got 3"):
         model.calibrate(X, Y[:, :3])
+    with pytest.raises(ValueError, match=r"max_loss must be None for a model that is not calibrated, got 0\.1"):
+        model.predict_top_k(X, max_loss=0.1)
+
+
+@pytest.mark.parametrize("max_loss", [-1, 101, float("nan"), "much", True])
+def test_a_price_is_a_number_of_points(max_loss: Any) -> None:
+    X, Y = rows()
+    model = lt.Popularity().fit(X, Y, calibrate=True)
+    for utility in ("psp", "macro-f1"):
+        with pytest.raises(ValueError, match=r"max_loss must be in 0 .. 100 \(points of precision\), got"):
+            model.predict_top_k(X, utility=utility, max_loss=max_loss)
+    with pytest.raises(ValueError, match="max_loss must be None for utility 'score'"):
+        model.predict_top_k(X, utility="score", max_loss=max_loss)
+
+
+def test_too_few_labels_to_hold_some_out_are_refused_before_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Y = rows()
+    few = sp.lil_array(Y.shape, dtype=np.float32)
+    few[0, 0] = few[1, 1] = 1
+    monkeypatch.setattr(lt.DiSMEC, "_fit", lambda *_, **__: pytest.fail("nothing should be fitted"))
+    with pytest.raises(ValueError, match=r"DiSMEC: calibrate=True needs held-out rows with labels .* in 2 of 240 rows"):
+        lt.DiSMEC(n_jobs=1).fit(X, sp.csr_array(few), calibrate=True)
+    blend = lt.Blend(first=lt.DiSMEC(), second=lt.Popularity(), n_jobs=1)
+    with pytest.raises(ValueError, match="Blend: some held-out rows must have labels that other rows have"):
+        blend.fit(X, sp.csr_array(few))
 
 
 def test_classes_are_calibrated_too() -> None:

@@ -246,6 +246,11 @@ class Blend(XMCClassifier):
         order = np.random.default_rng(self.random_state).permutation(n_rows)
         n_held_out = min(n_rows - 1, max(1, round(self.held_out * n_rows)))
         inside, outside = np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
+        if not np.isin(Y[outside].indices, Y[inside].indices).any():
+            raise ValueError(
+                "Blend: some held-out rows must have labels that other rows have, got none among "
+                f"{n_held_out} of {n_rows} rows; use one estimator"
+            )
         counts = np.bincount(Y[inside].indices, minlength=n_labels)
         depth = candidates_for(1, n_labels)
         tops: list[TopK] = []
@@ -275,6 +280,9 @@ class Blend(XMCClassifier):
             fits.fit(model, X, Y, name, weights)
             model._calibrate_with(calibration)
         return found
+
+    def _check_held_out(self, Y: sp.csr_array) -> None:
+        """Do nothing: `_fit` checks its own held-out rows."""
 
     def _held_out_calibration(self, X: Matrix, Y: sp.csr_array, **how: Any) -> Calibration:
         """Return what `_fit` has learnt on its held-out rows: no further fit is needed."""

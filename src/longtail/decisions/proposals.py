@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from numbers import Real
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,18 @@ def check_utility(owner: str, utility: str | None, calibration: Calibration | No
     return utility if calibration is None or resolve_utility(utility, calibration).kind != "score" else "score"
 
 
+def check_max_loss(owner: str, max_loss: Any, utility: str | None, calibration: Calibration | None) -> None:
+    """Raise unless `max_loss` is a price that the utility asked for can have."""
+    if max_loss is None:
+        return
+    if calibration is None:
+        raise ValueError(f"{owner}: max_loss must be None for a model that is not calibrated, got {max_loss!r}")
+    if utility == "score":
+        raise ValueError(f"{owner}: max_loss must be None for utility 'score', got {max_loss!r}")
+    if isinstance(max_loss, bool) or not isinstance(max_loss, Real) or not 0 <= float(max_loss) <= 100:
+        raise ValueError(f"{owner}: max_loss must be in 0 .. 100 (points of precision), got {max_loss!r}")
+
+
 def choose(
     owner: str,
     candidates: Candidates,
@@ -73,6 +86,7 @@ def choose(
     utility, max_loss
         As for `rank`. By default "balanced" with a calibration and "score" without.
     """
+    check_max_loss(owner, max_loss, utility, calibration)
     utility = check_utility(owner, utility, calibration)
     if threshold is not None and threshold != "auto":
         threshold = float(np.clip(threshold, -_MAX_FLOAT32, _MAX_FLOAT32))  # scores and probabilities are float32
@@ -82,8 +96,6 @@ def choose(
                 f"{owner}: threshold='auto' needs a calibrated model; fit with calibrate=True or call calibrate on "
                 "held-out data first"
             )
-        if max_loss is not None:
-            raise ValueError(f"{owner}: max_loss must be None for a model that is not calibrated, got {max_loss!r}")
         top = candidates(None, top_k)
         ranked = _by_score(top, top_k) if threshold is None else _by_score(_only(top, top.scores >= threshold), top_k)
         return Proposals(*ranked, None)
