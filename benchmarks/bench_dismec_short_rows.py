@@ -2,7 +2,7 @@
 
 Trains a random share of the labels of npmowner (1.35 million rows of 3.3 words, 412,638 labels) on one thread and tells
 milliseconds per label with and without what is done once for all of them, peak memory and labels that did not converge.
-Then solves a few of these labels with LIBLINEAR and compares the objectives; a LIBLINEAR label takes minutes.
+Then solves a few of these labels with LIBLINEAR and compares the objectives; a LIBLINEAR label takes some seconds.
 
 Example: python benchmarks/bench_dismec_short_rows.py --share 0.1 --repeats 1
 """

@@ -57,6 +57,33 @@ def test_every_label_reaches_the_twins_objective_and_the_stopping_rule(dense, re
         assert twin.objective(w) <= twin.objective(best) + slack + 1e-4
 
 
+@pytest.mark.parametrize("cost", [0.3, 1.0, 10.0])
+def test_labels_of_rows_with_rare_words_reach_the_twins_objective(cost):
+    # Most of a row's length is in words of few rows: labels are trained through lists of words.
+    random = np.random.default_rng(3)
+    frequent = (random.random((1000, 6)) < 0.5) * random.uniform(0.05, 0.15, (1000, 6))
+    rare = sp.random_array((1000, 900), density=0.008, rng=random) * 0.6
+    X = sp.csr_array(sp.hstack([sp.csr_array(frequent), rare])).astype(np.float32)
+    Y = sp.csr_array((random.random((1000, 8)) < np.array([1, 1, 2, 2, 4, 8, 20, 60]) / 1000).astype(np.float32))
+    params = {"cost": cost, "prune_below": 0.0, "n_jobs": 1}
+    model = lt.DiSMEC(keep_statistics=True, **params).fit(X, Y)
+    assert model.n_unconverged_ == 0
+    newton = lt.DiSMEC(solver="newton", tolerance=1e-4, **params).fit(X, Y)
+    told = model.statistics_
+    for label in np.flatnonzero(Y.sum(axis=0)):
+        twin = Problem(X, Y[:, [label]].toarray().ravel() > 0, cost=cost)
+        w = weights_of(model, label)
+        assert np.linalg.norm(twin.gradient(w)) <= twin.tolerance() * (1 + 1e-4) + 1e-4
+        assert twin.objective(w) <= twin.objective(weights_of(newton, label)) * (1 + 1e-3)
+        assert told["last_objective"][label] == pytest.approx(twin.objective(w), rel=1e-4)
+        history = slice(*told["history_indptr"][label : label + 2])
+        assert len(told["objectives"][history]) == told["iterations"][label] + 1
+        assert abs(told["active_rows"][history][-1] - (twin.y * (twin.X @ w) < 1).sum()) <= 1
+    plain = lt.DiSMEC(**params).fit(X, Y)
+    assert plain.index_weights_.tobytes() == model.index_weights_.tobytes()
+    assert plain.biases_.tobytes() == model.biases_.tobytes()
+
+
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("solver", ["auto", "newton"])
 def test_all_starts_reach_the_same_objective(start, solver):

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "linear/list_trainer.hpp"
 #include "linear/logistic_samples.hpp"
 #include "linear/newton_lanes.hpp"
 #include "linear/postings.hpp"
@@ -37,6 +38,9 @@ void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& m
     if constexpr (Rows::kSparse)
         if (!is_weighted && start.kind != StartKind::zero && PostingsTrainer::suits(rows, config))
             label_ids = PostingsTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
+    if constexpr (Rows::kSparse)
+        if (!is_weighted && start.kind != StartKind::zero && ListTrainer::suits(rows, config))
+            label_ids = ListTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
     if (!is_weighted && config.working_sets && start.kind != StartKind::zero && !label_ids.empty())
         label_ids = WorkingSetTrainer<Rows>(rows, labels, moments, start, config, sink, control).train(label_ids);
     if (!label_ids.empty())

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "base/random.hpp"
@@ -35,6 +37,31 @@ inline Csr random_rows(std::int64_t n_rows, std::int32_t n_cols, double density,
                 out.indices.push_back(col);
                 out.values.push_back(static_cast<float>(random.normal()));
             }
+        out.indptr.push_back(static_cast<std::int64_t>(out.indices.size()));
+    }
+    return out;
+}
+
+// Rows of a few frequent words with small values and about ten rare ones.
+inline Csr text_rows(std::int64_t n_rows, std::int32_t n_cols, std::uint64_t seed) {
+    constexpr std::int32_t kFrequent = 6;
+    Random random(seed, 0);
+    Csr out;
+    out.n_cols = n_cols;
+    for (std::int64_t row = 0; row < n_rows; ++row) {
+        for (std::int32_t word = 0; word < kFrequent; ++word)
+            if (random.uniform() < 0.5) {
+                out.indices.push_back(word);
+                out.values.push_back(static_cast<float>(0.05 + 0.1 * random.uniform()));
+            }
+        std::set<std::int32_t> words;
+        for (int i = static_cast<int>(2.0 + 14.0 * random.uniform()); i > 0; --i)
+            words.insert(kFrequent + static_cast<std::int32_t>(random.uniform() * (n_cols - kFrequent)));
+        for (const std::int32_t word : words) {
+            out.indices.push_back(word);
+            out.values.push_back(
+                static_cast<float>((0.5 + random.uniform()) / std::sqrt(static_cast<double>(words.size()))));
+        }
         out.indptr.push_back(static_cast<std::int64_t>(out.indices.size()));
     }
     return out;

@@ -8,6 +8,7 @@
 #include "base/random.hpp"
 #include "linear/background.hpp"
 #include "linear/gram.hpp"
+#include "linear/list_trainer.hpp"
 #include "linear/losses.hpp"
 #include "linear/predict_ova.hpp"
 #include "linear/row_copies.hpp"
@@ -288,6 +289,17 @@ TEST_CASE("labels of short rows obey the stopping rule over all rows") {
         config.cost = cost;
         config.prune_below = 0.0F;
         check_stopping_rule(csr, SparseRows(csr.view()), config, 600);
+    }
+}
+
+TEST_CASE("labels that are trained through lists of words obey the stopping rule over all rows") {
+    for (const double cost : {0.3, 1.0, 10.0}) {
+        const Csr csr = text_rows(1500, 2000, 13);
+        OvaConfig config = kConfig;
+        config.cost = cost;
+        config.prune_below = 0.0F;
+        REQUIRE(ListTrainer::suits(SparseRows(csr.view()), config));
+        check_stopping_rule(csr, SparseRows(csr.view()), config, 1500);
     }
 }
 
