@@ -6,8 +6,7 @@
 // one pass over X for sixteen labels at once, and the curvature is that of a sample: rows of great curvature, and of the
 // others so many that each stands for the curvature kSampledCurvature (systematic sampling in proportion to curvature
 // times ‖x‖²: a spectral approximation of 1 + H, however many rows there are). The problem with that model is solved in
-// the span of the sample (sampled_logistic.hpp). One such step reduces the gradient to about a sixth; three or four reach
-// the stopping rule.
+// the span of the sample (sampled_logistic.hpp).
 //
 // Labels begin at the solution for a label without positives, where the gradient and a sample are known: the first step
 // takes no pass. A label whose objective does not fall is left to Newton steps over all rows.

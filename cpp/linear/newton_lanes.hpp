@@ -80,10 +80,13 @@ private:
     std::vector<std::pair<std::int32_t, std::int32_t>> positives_;  // (row, lane), sorted
     Lanes negative_costs_ = {};                                     // 0 in empty lanes
     Lanes positive_costs_ = {};
+    Lanes counted_ = {};                     // how many times a row of the sample counts: of rare labels,
+    Lanes counted_of_many_ = {};             // of labels with many rows
     std::vector<std::int32_t> active_rows_;  // rows that are active in some lane
     AlignedVector<Lanes> margins_;
-    AlignedVector<Lanes> along_;       // margins of the step
-    AlignedVector<Lanes> curvatures_;  // c φ''
+    AlignedVector<Lanes> along_;            // margins of the step
+    AlignedVector<Lanes> curvatures_;       // c φ''
+    std::vector<float> little_curvatures_;  // of each row: below, it is sampled; empty: no samples
     AlignedVector<Lanes> weights_;
     AlignedVector<Lanes> first_weights_;  // w₀, only with a history
     AlignedVector<Lanes> gradient_;
