@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from longtail.decisions.utilities import UTILITIES
+
 _MAX_ERRORS = 5
 # By pydantic's error type; the values in braces come from the error's context.
 _TEXTS = {
@@ -12,7 +14,8 @@ _TEXTS = {
     "extra_forbidden": "is not a known field",
     "string_type": "must be a string",
     "string_too_long": "must have at most {max_length:,} characters",
-    "string_pattern_mismatch": "must match {pattern}",
+    # Utilities are the only field with a pattern.
+    "string_pattern_mismatch": f"must be one of {', '.join(UTILITIES)}, with X from 0 to 10",
     "string_unicode": "must be valid Unicode",
     "int_type": "must be an integer",
     "int_parsing": "must be an integer",
