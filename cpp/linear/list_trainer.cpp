@@ -115,9 +115,10 @@ bool ListTrainer::train_label(std::int64_t label) {
         record_.cg_steps += inner.cg_steps;
         const std::int64_t n_before = problem_.size();
         if (!find_rows()) return false;
-        const double norm = gradient_norm();
+        const bool may_end = knows_all_ && n_outside_ == 0;
+        const double norm = may_end || config_.keep_history ? gradient_norm() : 0.0;
         if (config_.keep_history) record_round(1.0F);
-        if (knows_all_ && n_outside_ == 0 && norm <= start_.tolerance) {
+        if (may_end && norm <= start_.tolerance) {
             record_.seconds = std::chrono::duration<double>(Clock::now() - begin_time).count();
             hand_over(label, norm);
             return true;
