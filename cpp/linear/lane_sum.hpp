@@ -13,6 +13,12 @@ struct LaneSum {
         part += term;
         if (++n_added == 32) flush();
     }
+    double whole() {  // the sum over all lanes
+        flush();
+        double sum = 0.0;
+        for (const double lane : total) sum += lane;
+        return sum;
+    }
     void flush() {
         float parts[kLanes];
         store(part, parts);

@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
 
 #include "base/lanes.hpp"
 
@@ -18,18 +17,15 @@ struct RoundedPairs {
     Lanes low() const { return as_floats(bits << 16); }
     Lanes high() const { return as_floats(bits & static_cast<std::int32_t>(0xFFFF0000U)); }
 
-    // Store a weight for label 0 <= at < 32; returns the weight as it is stored.
-    float set(int at, float weight) {
-        std::uint32_t word;
-        std::memcpy(&word, &weight, sizeof(word));
-        const std::uint32_t rounded = (word + 0x7FFFU + ((word >> 16) & 1U)) >> 16;  // to nearest, ties to even
+    // Store a weight for label 0 <= at < 32, given as its bits after round_bits.
+    void set_bits(int at, std::uint32_t rounded) {
         std::uint16_t* halves = reinterpret_cast<std::uint16_t*>(&bits);
-        halves[2 * (at % kLanes) + (at < kLanes ? kLowHalf : 1 - kLowHalf)] = static_cast<std::uint16_t>(rounded);
-        const std::uint32_t stored = rounded << 16;
-        float value;
-        std::memcpy(&value, &stored, sizeof(value));
-        return value;
+        halves[2 * (at % kLanes) + (at < kLanes ? kLowHalf : 1 - kLowHalf)] = static_cast<std::uint16_t>(rounded >> 16);
     }
+    void set(int at, float weight) { set_bits(at, round_bits(std::bit_cast<std::uint32_t>(weight))); }
+
+    // The bits of a float32, rounded to bfloat16: to nearest, ties to even.
+    static std::uint32_t round_bits(std::uint32_t word) { return (word + 0x7FFFU + ((word >> 16) & 1U)) & 0xFFFF0000U; }
 
 private:
     static constexpr int kLowHalf = std::endian::native == std::endian::little ? 0 : 1;

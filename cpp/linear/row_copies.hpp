@@ -4,7 +4,6 @@
 // again waits for memory most of the time. Only for sparse rows; `Feature` holds the number of any feature.
 
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "base/aligned.hpp"
@@ -43,43 +42,17 @@ public:
 
     // row · weights
     float dot(std::int64_t row, const float* weights) const {
-        const std::int64_t end = begins_[row + 1];
-        std::int64_t i = begins_[row];
-        Four even = {};
-        Four odd = {};
-        for (; i + 8 <= end; i += 8) {
-            even += four_of(weights, i) * four_values(i);
-            odd += four_of(weights, i + 4) * four_values(i + 4);
-        }
-        even += odd;
-        float sum = (even[0] + even[1]) + (even[2] + even[3]);
-        for (; i < end; ++i) sum += values_[i] * weights[features_[i]];
-        return sum;
+        const std::int64_t begin = begins_[row];
+        return sparse_dot(features_.data() + begin, values_.data() + begin, begins_[row + 1] - begin, weights);
     }
 
     // weights += scale * row
     void add_to(std::int64_t row, float scale, float* weights) const {
-        const std::int64_t end = begins_[row + 1];
-        std::int64_t i = begins_[row];
-        for (; i + 4 <= end; i += 4) {
-            const Four sums = four_of(weights, i) + scale * four_values(i);
-            for (int part = 0; part < 4; ++part) weights[features_[i + part]] = sums[part];
-        }
-        for (; i < end; ++i) weights[features_[i]] += scale * values_[i];
+        const std::int64_t begin = begins_[row];
+        sparse_add(features_.data() + begin, values_.data() + begin, begins_[row + 1] - begin, scale, weights);
     }
 
 private:
-    using Four [[gnu::vector_size(16)]] = float;
-    Four four_of(const float* weights, std::int64_t i) const {
-        return Four{weights[features_[i]], weights[features_[i + 1]], weights[features_[i + 2]],
-                    weights[features_[i + 3]]};
-    }
-    Four four_values(std::int64_t i) const {
-        Four values;
-        std::memcpy(&values, values_.data() + i, sizeof(values));
-        return values;
-    }
-
     std::vector<std::int64_t> begins_{0};
     RawVector<Feature> features_;
     RawVector<float> values_;

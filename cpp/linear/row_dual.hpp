@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "linear/best_bias.hpp"
 #include "linear/gram.hpp"
 #include "linear/problem.hpp"
 #include "linear/row_copies.hpp"
@@ -19,7 +20,8 @@ namespace longtail::linear {
 
 class RowDual {
 public:
-    explicit RowDual(std::int64_t n_features, const OvaConfig& config) : n_features_(n_features), bias_(config.bias) {}
+    explicit RowDual(std::int64_t n_features, const OvaConfig& config)
+        : n_features_(n_features), config_(config), bias_(config.bias) {}
 
     // Rows are RowCopies of the problem's rows.
     // Betas that belong to the margins of `problem`, and the weights (n_features + 1 zeros) that belong to them.
@@ -45,13 +47,15 @@ public:
         set_margins(problem, rows, weights);
     }
 
-    // Minimise until the gradient norm of the restricted problem is about `tolerance`, or `share` of what it was at the
-    // beginning. weights = Σ β x before and after; margins are those of the weights, at the beginning roughly so.
+    // Minimise until the gradient norm of the restricted problem, with the best bias, is about `tolerance`, or `share` of
+    // what it was at the beginning. weights = Σ β x before and after; margins are those of the weights, at the beginning
+    // roughly so.
     template <class Rows>
     InnerResult solve(Subproblem& problem, const Rows& rows, float* weights, double tolerance, double share) {
         InnerResult result;
         result.newton_steps = 1;
-        result.gradient_norm = find_busy(problem, rows, 0.0F);
+        result.gradient_norm = fit_bias(problem, rows, weights);
+        find_busy(problem, rows, 0.0F);
         tolerance = std::max(tolerance, share * result.gradient_norm);
         const auto resting =
             static_cast<float>(kRestingShare * tolerance / std::sqrt(static_cast<double>(problem.size())));
@@ -69,10 +73,14 @@ public:
                 if (visit_busy(problem, rows, weights, resting) <= goal) break;
             }
             set_margins(problem, rows, weights);
-            result.gradient_norm = find_busy(problem, rows, resting);
+            result.gradient_norm = fit_bias(problem, rows, weights);
+            find_busy(problem, rows, resting);
             if (result.gradient_norm <= tolerance || n_visits <= 0 || order_.empty()) return result;
         }
     }
+
+    // What the best bias adds to the margins at the end of `solve`.
+    float bias_shift() const { return bias_shift_; }
 
 private:
     static constexpr std::int64_t kMaxEpochs = 300;  // so many visits per row, on average
@@ -100,17 +108,27 @@ private:
         return 2.0F * problem.costs[i] * std::max(0.0F, gap) - problem.signs[i] * problem.betas[i];
     }
 
-    // The rows whose part of the gradient is above `resting`. Returns the norm of the gradient, as far as single rows
-    // tell.
+    // The rows whose part of the gradient is above `resting`.
     template <class Rows>
-    double find_busy(const Subproblem& problem, const Rows& rows, float resting) {
+    void find_busy(const Subproblem& problem, const Rows& rows, float resting) {
         order_.clear();
-        double square = 0.0;
         for (std::int64_t i = 0; i < problem.size(); ++i) {
             const float part = missing(problem, i, 1.0F - problem.signs[i] * problem.margins[i]);
-            const float own = part * part * rows.square(i);
-            square += static_cast<double>(own);
-            if (own > resting * resting) order_.push_back(static_cast<std::int32_t>(i));
+            if (part * part * rows.square(i) > resting * resting) order_.push_back(static_cast<std::int32_t>(i));
+        }
+    }
+
+    // Finds the best bias; returns the norm of the gradient there, as far as single rows tell.
+    template <class Rows>
+    double fit_bias(const Subproblem& problem, const Rows& rows, const float* weights) {
+        bias_shift_ = static_cast<float>(best_bias_shift(config_, weights[n_features_], [&](const auto& add) {
+            for (std::int64_t i = 0; i < problem.size(); ++i)
+                add(problem.signs[i], problem.costs[i], problem.margins[i]);
+        }));
+        double square = 0.0;
+        for (std::int64_t i = 0; i < problem.size(); ++i) {
+            const float part = missing(problem, i, 1.0F - problem.signs[i] * (problem.margins[i] + bias_shift_));
+            square += static_cast<double>(part * part * (rows.square(i) - bias_ * bias_));
         }
         return std::sqrt(square);
     }
@@ -142,7 +160,9 @@ private:
     }
 
     std::int64_t n_features_;
+    const OvaConfig& config_;
     float bias_;
+    float bias_shift_ = 0.0F;
     std::vector<std::int32_t> order_;  // rows that are not at rest
 };
 

@@ -21,6 +21,76 @@ inline void keep_scalar(std::int64_t& counter) {
 #endif
 }
 
+// Σ values[i] · weights[features[i]] over n entries. `Feature` is std::int32_t or std::uint16_t.
+template <class Feature>
+float sparse_dot(const Feature* features, const float* values, std::int64_t n, const float* weights) {
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+    // Gathers take 0.23 ns per entry, scalar code 0.38 (Sapphire Rapids, weights in the first-level cache).
+    constexpr std::int64_t kShort = 8;
+    if (n >= kShort) {
+        const auto add = [&](__m512& total, std::int64_t i, __mmask16 mask) {
+            __m512i ids;
+            if constexpr (sizeof(Feature) == 2)
+                ids = _mm512_maskz_cvtepu16_epi32(mask, _mm256_maskz_loadu_epi16(mask, features + i));
+            else
+                ids = _mm512_maskz_loadu_epi32(mask, features + i);
+            const __m512 entries = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, ids, weights, 4);
+            total = _mm512_fmadd_ps(entries, _mm512_maskz_loadu_ps(mask, values + i), total);
+        };
+        __m512 even = _mm512_setzero_ps();
+        __m512 odd = _mm512_setzero_ps();
+        std::int64_t i = 0;
+        for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+            add(even, i, 0xFFFF);
+            add(odd, i + kLanes, 0xFFFF);
+        }
+        for (; i < n; i += kLanes)
+            add(even, i, static_cast<__mmask16>(n - i >= kLanes ? 0xFFFFU : (1U << (n - i)) - 1U));
+        return sum(reinterpret_cast<Register>(_mm512_add_ps(even, odd)));
+    }
+#endif
+    std::int64_t i = 0;
+    float sum0 = 0.0F;
+    float sum1 = 0.0F;
+    float sum2 = 0.0F;
+    float sum3 = 0.0F;
+    for (; i + 4 <= n; i += 4) {
+        keep_scalar(i);
+        sum0 += values[i] * weights[features[i]];
+        sum1 += values[i + 1] * weights[features[i + 1]];
+        sum2 += values[i + 2] * weights[features[i + 2]];
+        sum3 += values[i + 3] * weights[features[i + 3]];
+    }
+    for (; i < n; ++i) {
+        keep_scalar(i);
+        sum0 += values[i] * weights[features[i]];
+    }
+    return (sum0 + sum1) + (sum2 + sum3);
+}
+
+// weights[features[i]] += scale · values[i] for n entries. Four at a time: features are distinct, which the compiler cannot
+// know.
+template <class Feature, class Real>
+void sparse_add(const Feature* features, const float* values, std::int64_t n, Real scale, Real* weights) {
+    std::int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        keep_scalar(i);
+        Real* const at0 = weights + features[i];
+        Real* const at1 = weights + features[i + 1];
+        Real* const at2 = weights + features[i + 2];
+        Real* const at3 = weights + features[i + 3];
+        const Real sum0 = *at0 + scale * static_cast<Real>(values[i]);
+        const Real sum1 = *at1 + scale * static_cast<Real>(values[i + 1]);
+        const Real sum2 = *at2 + scale * static_cast<Real>(values[i + 2]);
+        const Real sum3 = *at3 + scale * static_cast<Real>(values[i + 3]);
+        *at0 = sum0;
+        *at1 = sum1;
+        *at2 = sum2;
+        *at3 = sum3;
+    }
+    for (; i < n; ++i) weights[features[i]] += scale * static_cast<Real>(values[i]);
+}
+
 template <class T>
 void prefetch_range(const T* begin, const T* end) {
     constexpr std::ptrdiff_t kLine = 64 / sizeof(T);
@@ -62,51 +132,14 @@ public:
     std::int64_t n_stored() const { return view_.indptr[view_.n_rows]; }
 
     float dot(std::int64_t row, const float* weights) const {
-        const std::int32_t* indices = view_.indices.data();
-        const float* values = view_.values.data();
-        const std::int64_t end = view_.indptr[row + 1];
-        std::int64_t i = view_.indptr[row];
-        float sum0 = 0.0F;
-        float sum1 = 0.0F;
-        float sum2 = 0.0F;
-        float sum3 = 0.0F;
-        for (; i + 4 <= end; i += 4) {
-            keep_scalar(i);
-            sum0 += values[i] * weights[indices[i]];
-            sum1 += values[i + 1] * weights[indices[i + 1]];
-            sum2 += values[i + 2] * weights[indices[i + 2]];
-            sum3 += values[i + 3] * weights[indices[i + 3]];
-        }
-        for (; i < end; ++i) {
-            keep_scalar(i);
-            sum0 += values[i] * weights[indices[i]];
-        }
-        return (sum0 + sum1) + (sum2 + sum3);
+        const std::int64_t begin = view_.indptr[row];
+        return sparse_dot(view_.indices.data() + begin, view_.values.data() + begin, view_.row_size(row), weights);
     }
 
     template <class Real>
     void add_to(std::int64_t row, Real scale, Real* weights) const {
-        const std::int32_t* indices = view_.indices.data();
-        const float* values = view_.values.data();
-        const std::int64_t end = view_.indptr[row + 1];
-        std::int64_t i = view_.indptr[row];
-        // Four at a time: the features of a row are distinct, which the compiler cannot know.
-        for (; i + 4 <= end; i += 4) {
-            keep_scalar(i);
-            Real* const at0 = weights + indices[i];
-            Real* const at1 = weights + indices[i + 1];
-            Real* const at2 = weights + indices[i + 2];
-            Real* const at3 = weights + indices[i + 3];
-            const Real sum0 = *at0 + scale * static_cast<Real>(values[i]);
-            const Real sum1 = *at1 + scale * static_cast<Real>(values[i + 1]);
-            const Real sum2 = *at2 + scale * static_cast<Real>(values[i + 2]);
-            const Real sum3 = *at3 + scale * static_cast<Real>(values[i + 3]);
-            *at0 = sum0;
-            *at1 = sum1;
-            *at2 = sum2;
-            *at3 = sum3;
-        }
-        for (; i < end; ++i) weights[indices[i]] += scale * static_cast<Real>(values[i]);
+        const std::int64_t begin = view_.indptr[row];
+        sparse_add(view_.indices.data() + begin, view_.values.data() + begin, view_.row_size(row), scale, weights);
     }
 
     void prefetch(std::int64_t row) const {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "linear/best_bias.hpp"
 #include "linear/sums.hpp"
 
 namespace longtail::linear {
@@ -25,8 +26,10 @@ constexpr double kDualShare = 0.2;           // kRoundShare in the dual
 constexpr float kIdleSlack = 0.1F;           // rows in the dual leave a set when they are idle by this,
 constexpr int kMaxDroppingRounds = 10;       // in the first rounds: in the end sets only grow
 constexpr double kRoundShare = 0.05;         // a round need not reduce its gradient further than this
-constexpr double kInnerShare = 0.3;          // nor below this share of the tolerance
-constexpr double kSmallerShare = 0.2;        // unless rounding asks for a better solution: that times this
+// With the best bias, all that is left of the gradient lies where the curvature is low and stands for more of the objective.
+constexpr double kEndShare = 0.4;      // So a label ends at this share of its tolerance,
+constexpr double kInnerShare = 0.2;    // and a round need not reduce its gradient below this one,
+constexpr double kSmallerShare = 0.2;  // unless rounding asks for a better solution: that times this
 constexpr int kMaxStalls = 5;
 constexpr std::int64_t kRefusedShare = 8;      // more than a row in so many active: Newton steps in lanes are cheaper,
 constexpr std::int64_t kRefusedShareWide = 2;  // as long as their vectors, a cache line a feature each, stay in the
@@ -55,6 +58,7 @@ WorkingSetTrainer<Rows>::WorkingSetTrainer(const Rows& rows, const OvaLabels& la
       spread_(static_cast<float>(std::min(1.0, config.cost))),
       lanes_(kWidth) {
     rounded_.assign(static_cast<std::size_t>(rows.n_features() * kPairs), RoundedPairs{});
+    for (Lane& lane : lanes_) lane.is_written.assign(static_cast<std::size_t>(rows.n_features() / kLanes + 1), 0);
     if (Rows::kSparse) scatter_.assign(static_cast<std::size_t>(rows.n_features() * GramMatrix::kBlocks), Lanes{});
     gradient_.resize(static_cast<std::size_t>(rows.n_features() + 1));
     row_norms_.reserve(static_cast<std::size_t>(rows.n_rows()));
@@ -119,6 +123,7 @@ bool WorkingSetTrainer<Rows>::begin(Lane& lane, int at, std::int64_t label) {
     lane.at_start = true;
     lane.by_rows = false;
     lane.inner_share = kInnerShare;
+    lane.bias_shift = 0.0F;
     lane.record = {};
     lane.reach = spread_ * kReach;
     lane.problem.clear();
@@ -136,7 +141,6 @@ bool WorkingSetTrainer<Rows>::begin(Lane& lane, int at, std::int64_t label) {
         if (config_.bias != 0.0F) bias_weight += start_.own_biases[label] / config_.bias;
     }
     bias_weight += static_cast<float>(lane.start.bias_weight);
-    write_lane(lane, at);
     shared_scales_[at / kLanes][at % kLanes] = static_cast<float>(lane.start.shared_scale);
     floors_[at / kLanes][at % kLanes] = -1.0F - (fits_start() ? kFittedSlack : kFirstSlack);
     return true;
@@ -163,7 +167,6 @@ auto WorkingSetTrainer<Rows>::advance(Lane& lane, int at) -> Outcome {
             if (outcome != Outcome::goes_on) return outcome;
         } while (find_violators(lane));
     }
-    write_lane(lane, at);
     floors_[at / kLanes][at % kLanes] = -1.0F - lane.reach;
     return Outcome::goes_on;
 }
@@ -186,7 +189,7 @@ bool WorkingSetTrainer<Rows>::begin_rounds(Lane& lane, int at) {
 // One round: check whether the label is finished, else add violators and solve again.
 template <class Rows>
 auto WorkingSetTrainer<Rows>::go_on(Lane& lane) -> Outcome {
-    const bool is_solved = lane.inner.gradient_norm <= lane.start.tolerance;
+    const bool is_solved = lane.inner.gradient_norm <= kEndShare * lane.start.tolerance;
     if (is_solved && may_be_converged(lane) && is_converged(lane)) return Outcome::finished;
     if (!grow(lane) && is_solved) {
         // The restricted problem was not solved well enough. A Gram matrix loses digits where costs or the bias are
@@ -300,11 +303,21 @@ template <class Rows>
 template <class Copies>
 void WorkingSetTrainer<Rows>::solve_dual(Lane& lane, Copies& copies, double tolerance, bool from_margins) {
     copies.copy(rows_, lane.problem.row_ids, row_norms_, config_.bias);
+    if (lane.bias_shift != 0.0F) {  // back to w = Σ β x
+        lane.weights.back() = lane.dual_bias;
+        for (float& margin : lane.problem.margins) margin -= lane.bias_shift;
+    }
     if (from_margins) {
         std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
         row_dual_.begin(lane.problem, copies, lane.weights.data());
     }
     lane.inner = row_dual_.solve(lane.problem, copies, lane.weights.data(), tolerance, kDualShare);
+    lane.bias_shift = row_dual_.bias_shift();
+    if (lane.bias_shift != 0.0F) {
+        lane.dual_bias = lane.weights.back();
+        lane.weights.back() += lane.bias_shift / config_.bias;
+        for (float& margin : lane.problem.margins) margin += lane.bias_shift;
+    }
 }
 
 // Whether sets too large for a Gram matrix are solved in the dual.
@@ -345,49 +358,64 @@ void WorkingSetTrainer<Rows>::drop_members(Lane& lane) const {
     lane.candidates.resize(n_kept);
 }
 
-// False when the bias component of the gradient alone proves that it is too early.
+// False when violations outside the set, each at its least, show that it is too early.
 template <class Rows>
 bool WorkingSetTrainer<Rows>::may_be_converged(const Lane& lane) const {
     if (lane.truncated) return false;
-    double outside = 0.0;  // Σ of violations, each at its least
+    double square = lane.inner.gradient_norm * lane.inner.gradient_norm;
     for (const Candidate& candidate : lane.candidates) {
-        const float least = 1.0F + candidate.margin - 2.0F * lane.rounding * row_norms_[candidate.row_id];
-        outside += least > 0.0F ? static_cast<double>(least) : 0.0;
+        const float norm = row_norms_[candidate.row_id];
+        const float least = 1.0F + candidate.margin - 2.0F * lane.rounding * norm;
+        const double part = least > 0.0F ? 2.0 * config_.cost * least * norm : 0.0;
+        square += part * part;
     }
-    return 2.0 * config_.cost * outside * config_.bias - lane.inner.gradient_norm <= lane.start.tolerance;
+    return std::sqrt(square) <= kEndShare * lane.start.tolerance;
 }
 
-// Decide by the gradient over all rows, in float64, from margins that are computed afresh wherever they matter; leaves
-// only true violators among the candidates.
+// Decide by the gradient over all rows, in float64, from margins that are computed afresh wherever they matter, with the
+// best bias over all rows; leaves only true violators among the candidates.
 template <class Rows>
 bool WorkingSetTrainer<Rows>::is_converged(Lane& lane) {
     constexpr float kSurelyIdle = 1.01F;  // margins of the working set are right to far better than this
+    Subproblem& problem = lane.problem;
+    if (!lane.by_rows || !in_dual(lane))  // that solver ends with a product for every row
+        walk_rows(rows_, problem.row_ids.data(), problem.size(), [&](std::int64_t i) {
+            if (problem.signs[i] * problem.margins[i] < kSurelyIdle)
+                problem.margins[i] = margin(lane, problem.row_ids[i]);
+        });
+    for (Candidate& candidate : lane.candidates) candidate.margin = margin(lane, candidate.row_id);
+    std::erase_if(lane.candidates, [](const Candidate& candidate) { return !violates(candidate); });
+    // The best bias of the set moves down for the violators outside, so no other row becomes one.
+    const double shift = std::min(0.0, best_bias_shift(config_, lane.weights.back(), [&](const auto& add) {
+                                      for (std::int64_t i = 0; i < problem.size(); ++i)
+                                          add(problem.signs[i], problem.costs[i], problem.margins[i]);
+                                      for (const Candidate& candidate : lane.candidates)
+                                          add(-1.0, config_.cost, candidate.margin);
+                                  }));
+    const float bias_weight = lane.weights.back();
+    if (shift != 0.0) lane.weights.back() += static_cast<float>(shift / config_.bias);
+    const double moved = static_cast<double>(config_.bias) * (static_cast<double>(lane.weights.back()) - bias_weight);
     std::copy(lane.weights.begin(), lane.weights.end(), gradient_.begin());
     if (!config_.regularize_bias) gradient_.back() = 0.0;
     double loss = 0.0;
     const auto add = [&](std::int32_t row, double sign, double cost, double its_margin) {
-        const double gap = 1.0 - sign * its_margin;
-        if (gap <= 0.0) return false;
+        const double gap = 1.0 - sign * (its_margin + moved);
+        if (gap <= 0.0) return;
         loss += cost * gap * gap;
         rows_.add_to(row, -2.0 * cost * sign * gap, gradient_.data());
         gradient_.back() -= 2.0 * cost * sign * gap * config_.bias;
-        return true;
     };
-    const Subproblem& problem = lane.problem;
-    const bool is_fresh = lane.by_rows && in_dual(lane);  // that solver ends with a product for every row
-    walk_rows(rows_, problem.row_ids.data(), problem.size(), [&](std::int64_t i) {
-        const std::int32_t row = problem.row_ids[i];
-        if (problem.signs[i] * problem.margins[i] < kSurelyIdle)
-            add(row, problem.signs[i], problem.costs[i], is_fresh ? problem.margins[i] : margin(lane, row));
-    });
-    std::erase_if(lane.candidates,
-                  [&](const Candidate& c) { return !add(c.row_id, -1.0, config_.cost, margin(lane, c.row_id)); });
+    walk_rows(rows_, problem.row_ids.data(), problem.size(),
+              [&](std::int64_t i) { add(problem.row_ids[i], problem.signs[i], problem.costs[i], problem.margins[i]); });
+    for (const Candidate& candidate : lane.candidates) add(candidate.row_id, -1.0, config_.cost, candidate.margin);
     const double square = sum_of_squares(gradient_.data(), std::ssize(gradient_));
     double penalty = sum_of_squares(lane.weights.data(), std::ssize(lane.weights));
     if (!config_.regularize_bias) penalty -= static_cast<double>(lane.weights.back()) * lane.weights.back();
     lane.record.last_objective = 0.5 * penalty + loss;
     lane.record.gradient_ratio = std::sqrt(square) / lane.start.zero_gradient;
-    return !lane.truncated && std::sqrt(square) <= lane.start.tolerance;
+    if (!lane.truncated && std::sqrt(square) <= kEndShare * lane.start.tolerance) return true;
+    lane.weights.back() = bias_weight;
+    return false;
 }
 
 template class WorkingSetTrainer<SparseRows>;

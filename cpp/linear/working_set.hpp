@@ -70,9 +70,11 @@ private:
         InnerResult inner;
         Subproblem problem;                     // its positives come first
         AlignedVector<float> weights;           // n_features + 1
+        float bias_shift = 0.0F;                // what the dual's weights lack in their margins: see best_bias.hpp,
+        float dual_bias = 0.0F;                 // and their bias weight
         float rounding = 0.0F;                  // ‖w - rounded w‖, and a little for the sums
         std::vector<std::int32_t> sorted_rows;  // of the working set
-        std::vector<std::int32_t> support;      // features whose rounded weight is not zero
+        std::vector<char> is_written;           // for each sixteen features: some rounded weight is not zero
         std::vector<Candidate> candidates;
         std::size_t max_candidates = 0;
         bool truncated = false;      // there were more candidates,
@@ -109,7 +111,7 @@ private:
     bool is_converged(Lane& lane);
     void leave_unlisted(Lane& lane, const Candidate& candidate) const;
     void record_iteration(Lane& lane, float step_size);
-    void write_lane(Lane& lane, int at);
+    void write_lanes();
     void clear_lane(Lane& lane, int at);
     float margin(const Lane& lane, std::int32_t row) const;
     RoundedPairs& rounded(std::int64_t feature, int at) { return rounded_[feature * kPairs + at / kPairWidth]; }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "linear/lane_sum.hpp"
 #include "linear/working_set.hpp"
 
 namespace longtail::linear {
@@ -17,16 +19,6 @@ constexpr double kUnitRoundoff = 6e-8;          // of float32
 constexpr std::size_t kCachedBytes = 1U << 20;  // rounded weights up to this size stay in the second-level cache
 constexpr int kFetchAhead = 24;
 constexpr float kNever = std::numeric_limits<float>::infinity();
-
-// The first multiple of kLanes from `at` on, itself a multiple, where the next sixteen entries are not all zero.
-std::int64_t skip_zeros(const float* values, std::int64_t at, std::int64_t n) {
-    for (; at + kLanes <= n; at += kLanes) {
-        Lanes entries;
-        load(entries, values + at);
-        if ((bits_greater(entries, Lanes{}) | bits_greater(Lanes{}, entries)) != 0) break;
-    }
-    return at;
-}
 
 }  // namespace
 
@@ -44,6 +36,7 @@ void WorkingSetTrainer<Rows>::scan() {
         lane.n_unlisted = 0;
         is_used[at / kPairWidth] = is_used[at / kPairWidth] || lane.label >= 0;
     }
+    write_lanes();
     const bool is_large = rounded_.size() * sizeof(RoundedPairs) > kCachedBytes;
     if (is_used[0] && is_used[1])
         is_large ? scan_rows<kPairs, kFetchAhead>(0) : scan_rows<kPairs, 0>(0);
@@ -102,36 +95,54 @@ void WorkingSetTrainer<Rows>::report(int at, std::int32_t row, float margin) {
     lane.truncated = true;
 }
 
+// Round the weights of all lanes: sixteen features after another for all lanes at once, which share their cache lines.
 template <class Rows>
-void WorkingSetTrainer<Rows>::write_lane(Lane& lane, int at) {
-    for (const std::int32_t feature : lane.support)
-        if (lane.weights[feature] == 0.0F) rounded(feature, at).set(at % kPairWidth, 0.0F);
-    lane.support.clear();
-    double error = 0.0;
-    double square = 0.0;
-    for (std::int64_t feature = 0; feature < rows_.n_features(); ++feature) {
-        if (feature % kLanes == 0)  // sets of many features have few weights: skip sixteen zeros at a time
-            feature = skip_zeros(lane.weights.data(), feature, rows_.n_features());
-        if (feature >= rows_.n_features()) break;
-        const float weight = lane.weights[feature];
-        if (weight == 0.0F) continue;
-        const double lost = static_cast<double>(weight) - rounded(feature, at).set(at % kPairWidth, weight);
-        error += lost * lost;
-        square += static_cast<double>(weight) * weight;
-        lane.support.push_back(static_cast<std::int32_t>(feature));
+void WorkingSetTrainer<Rows>::write_lanes() {
+    const std::int64_t n_features = rows_.n_features();
+    const std::int64_t n_blocks = (n_features + kLanes - 1) / kLanes;
+    std::vector<int> busy;
+    for (int at = 0; at < kWidth; ++at)
+        if (lanes_[at].label >= 0) busy.push_back(at);
+    std::vector<LaneSum> errors(kWidth);
+    std::vector<LaneSum> squares(kWidth);
+    for (std::int64_t block = 0; block < n_blocks; ++block) {
+        const std::int64_t first = block * kLanes;
+        const int n = static_cast<int>(std::min<std::int64_t>(kLanes, n_features - first));
+        for (const int at : busy) {
+            Lane& lane = lanes_[at];
+            float weights[kLanes] = {};
+            std::copy(lane.weights.data() + first, lane.weights.data() + first + n, weights);
+            Lanes exact;
+            load(exact, weights);
+            const bool is_zero = (bits_greater(exact, Lanes{}) | bits_greater(Lanes{}, exact)) == 0;
+            if (is_zero && lane.is_written[block] == 0) continue;
+            lane.is_written[block] = is_zero ? 0 : 1;
+            std::uint32_t words[kLanes];
+            std::memcpy(words, weights, sizeof(words));
+            for (std::uint32_t& word : words) word = RoundedPairs::round_bits(word);
+            for (int i = 0; i < n; ++i) rounded(first + i, at).set_bits(at % kPairWidth, words[i]);
+            std::memcpy(weights, words, sizeof(words));
+            Lanes stored;
+            load(stored, weights);
+            const Lanes lost = exact - stored;
+            errors[at].add(lost * lost);
+            squares[at].add(exact * exact);
+        }
     }
-    // The second part bounds the rounding of the sums: kUnitRoundoff for each term of the longest row.
-    const double sums = kUnitRoundoff * static_cast<double>(max_row_size_ + 4) *
-                        (std::sqrt(square) + std::abs(static_cast<double>(lane.weights.back())));
-    lane.rounding = static_cast<float>(1.0001 * std::sqrt(error) + sums);
-    roundings_[at / kLanes][at % kLanes] = lane.rounding;
-    biases_[at / kLanes][at % kLanes] = lane.weights.back() * config_.bias;
+    for (const int at : busy) {
+        Lane& lane = lanes_[at];
+        // The second part bounds the rounding of the sums: kUnitRoundoff for each term of the longest row.
+        const double sums = kUnitRoundoff * static_cast<double>(max_row_size_ + 4) *
+                            (std::sqrt(squares[at].whole()) + std::abs(static_cast<double>(lane.weights.back())));
+        lane.rounding = static_cast<float>(1.0001 * std::sqrt(errors[at].whole()) + sums);
+        roundings_[at / kLanes][at % kLanes] = lane.rounding;
+        biases_[at / kLanes][at % kLanes] = lane.weights.back() * config_.bias;
+    }
 }
 
+// What an empty lane has in the rounded weights stays: nothing is above its floor.
 template <class Rows>
 void WorkingSetTrainer<Rows>::clear_lane(Lane& lane, int at) {
-    for (const std::int32_t feature : lane.support) rounded(feature, at).set(at % kPairWidth, 0.0F);
-    lane.support.clear();
     lane.label = -1;
     for (Lanes* parts : {biases_, shared_scales_, roundings_}) parts[at / kLanes][at % kLanes] = 0.0F;
     floors_[at / kLanes][at % kLanes] = kNever;
@@ -141,8 +152,8 @@ template void WorkingSetTrainer<SparseRows>::scan();
 template void WorkingSetTrainer<DenseRows>::scan();
 template void WorkingSetTrainer<SparseRows>::report(int, std::int32_t, float);
 template void WorkingSetTrainer<DenseRows>::report(int, std::int32_t, float);
-template void WorkingSetTrainer<SparseRows>::write_lane(Lane&, int);
-template void WorkingSetTrainer<DenseRows>::write_lane(Lane&, int);
+template void WorkingSetTrainer<SparseRows>::write_lanes();
+template void WorkingSetTrainer<DenseRows>::write_lanes();
 template void WorkingSetTrainer<SparseRows>::clear_lane(Lane&, int);
 template void WorkingSetTrainer<DenseRows>::clear_lane(Lane&, int);
 
