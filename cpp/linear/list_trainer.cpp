@@ -34,6 +34,7 @@ constexpr double kMaxCost = 16.0;
 // words of one row have at most one in so many of all entries: a pass for 64 labels costs each of them about as much.
 constexpr double kRareShare = 0.75;
 constexpr double kListShare = 128.0;
+constexpr std::int64_t kSampleStride = 8;  // the square is taken of one row in so many
 
 using Clock = std::chrono::steady_clock;
 
@@ -73,15 +74,17 @@ bool ListTrainer::suits(const SparseRows& rows, const OvaConfig& config) {
     if (kListShare * n_read > static_cast<double>(rows.n_rows()) * static_cast<double>(rows.n_stored())) return false;
     double square = 0.0;
     double rare_square = 0.0;
-    bool is_negative = false;
-    for (std::int64_t row = 0; row < rows.n_rows() && !is_negative; ++row)
+    for (std::int64_t row = 0; row < rows.n_rows(); row += kSampleStride)
         rows.for_each(row, [&](std::int32_t feature, float value) {
             const double own = static_cast<double>(value) * value;
             square += own;
             rare_square += sizes[feature] <= limit ? own : 0.0;
-            is_negative = is_negative || value < 0.0F;
         });
-    return !is_negative && square > 0.0 && rare_square >= kRareShare * square;
+    if (square <= 0.0 || rare_square < kRareShare * square) return false;
+    bool is_negative = false;
+    for (std::int64_t row = 0; row < rows.n_rows() && !is_negative; ++row)
+        rows.for_each(row, [&](std::int32_t, float value) { is_negative = is_negative || value < 0.0F; });
+    return !is_negative;
 }
 
 std::vector<std::int32_t> ListTrainer::train(std::span<const std::int32_t> label_ids) {
