@@ -1,6 +1,8 @@
 # Everything is installed and built below this folder, in .venv and build/. Exceptions: scripts/install-doctest installs
 # the doctest header from the system's packages if it is missing, and scripts/install-chromium a browser (.ci/run only).
 PYTHON ?= python3
+# Hundreds of tests start Python, which takes three seconds longer where no module may be kept compiled.
+unexport PYTHONDONTWRITEBYTECODE
 VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := CMakeLists.txt pyproject.toml $(shell find cpp -name '*.[ch]pp' -not -path 'cpp/tests/*' -not -path 'cpp/fuzz/*')
