@@ -25,7 +25,7 @@ HEAD = """# The papers' tables, reproduced
 <!-- Written by benchmarks/write_reproduce.py from benchmarks/results/reproduce.jsonl; do not edit. -->
 
 `longtail reproduce` runs the tables and figures of the papers again ([how to](../reproduce.md)). This page shows what
-was run so far. """
+was run so far; some training times were taken beside other jobs. """
 
 
 def page(lines: Lines) -> str:
