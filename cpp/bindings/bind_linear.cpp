@@ -12,10 +12,13 @@
 #include <variant>
 
 #include "bindings/arrays.hpp"
+#include "linear/coarse_rows.hpp"
+#include "linear/list_trainer.hpp"
 #include "linear/postings.hpp"
 #include "linear/predict_ova.hpp"
 #include "linear/problem.hpp"
 #include "linear/train_ova.hpp"
+#include "linear/working_set.hpp"
 
 namespace longtail::bindings {
 namespace {
@@ -202,13 +205,33 @@ void bind_training(nb::module_& m) {
         nb::arg("rows"), nb::sig("def ova_postings(rows: LinearRows) -> dict[str, NDArray[typing.Any]]"),
         "Make the inverted index of short rows (cpp/linear/posting_lists.hpp), part by part.");
     m.def(
+        "ova_coarse_rows",
+        [](const LinearRows& rows, const OvaConfig& config) -> std::optional<nb::tuple> {
+            const auto* sparse = std::get_if<SparseRows>(&rows.rows);
+            std::optional<linear::CoarseRows> coarse;
+            {
+                const nb::gil_scoped_release no_gil;
+                if (sparse != nullptr && linear::WorkingSetTrainer<SparseRows>::suits_rough_solutions(config) &&
+                    !linear::PostingsTrainer::suits(*sparse, config) && !linear::ListTrainer::suits(*sparse, config))
+                    coarse = linear::make_coarse_rows(*sparse);
+            }
+            if (!coarse) return std::nullopt;
+            return nb::make_tuple(to_numpy(std::move(coarse->indptr)), to_numpy(std::move(coarse->indices)),
+                                  to_numpy(std::move(coarse->values)));
+        },
+        nb::arg("rows"), nb::arg("config"),
+        nb::sig("def ova_coarse_rows(rows: LinearRows, config: OvaConfig) -> tuple[NDArray[numpy.int64], "
+                "NDArray[numpy.int32], NDArray[numpy.float32]] | None"),
+        "Leave out the small entries of rows (cpp/linear/coarse_rows.hpp): indptr, indices and values, or None where "
+        "training does not use them.");
+    m.def(
         "train_ova",
         [](const LinearRows& rows, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& row_ids,
            const std::optional<Array1<float>>& positive_weights, const std::optional<Array1<float>>& row_weights,
            const Array1<float>& mean, const Array1<float>& mean_margins,
            const std::optional<Array1<double>>& background, const std::optional<nb::dict>& postings,
-           const OvaConfig& config, const std::string& start_kind, double positive_margin, double negative_margin,
-           double bias_weight, const std::optional<Array1<float>>& shared,
+           const LinearRows* coarse, const OvaConfig& config, const std::string& start_kind, double positive_margin,
+           double negative_margin, double bias_weight, const std::optional<Array1<float>>& shared,
            const std::optional<Array1<float>>& shared_margins, const std::optional<Array1<std::int64_t>>& own_indptr,
            const std::optional<Array1<std::int32_t>>& own_feature_ids, const std::optional<Array1<float>>& own_weights,
            const std::optional<Array1<float>>& own_biases, const std::optional<Array1<std::int32_t>>& parents,
@@ -225,8 +248,9 @@ void bind_training(nb::module_& m) {
             start.parents = optional_span(parents);
             std::optional<PostingsArrays> index;
             if (postings) index.emplace(*postings);
-            const linear::OvaMoments moments{as_span(mean), as_span(mean_margins), optional_span(background),
-                                             index ? index->view() : linear::PostingsView{}};
+            linear::OvaMoments moments{as_span(mean), as_span(mean_margins), optional_span(background),
+                                       index ? index->view() : linear::PostingsView{}};
+            if (coarse != nullptr) moments.coarse = std::get<SparseRows>(coarse->rows).view();
             {
                 const nb::gil_scoped_release no_gil;
                 std::visit(
@@ -244,14 +268,16 @@ void bind_training(nb::module_& m) {
         },
         nb::arg("rows"), nb::arg("indptr"), nb::arg("row_ids"), nb::arg("positive_weights").none(),
         nb::arg("row_weights").none(), nb::arg("mean"), nb::arg("mean_margins"), nb::arg("background").none(),
-        nb::arg("postings").none(), nb::arg("config"), nb::arg("start"), nb::arg("positive_margin"),
-        nb::arg("negative_margin"), nb::arg("bias_weight"), nb::arg("shared").none(), nb::arg("shared_margins").none(),
-        nb::arg("own_indptr").none(), nb::arg("own_feature_ids").none(), nb::arg("own_weights").none(),
-        nb::arg("own_biases").none(), nb::arg("parents").none(), nb::arg("control"),
+        nb::arg("postings").none(), nb::arg("coarse").none(), nb::arg("config"), nb::arg("start"),
+        nb::arg("positive_margin"), nb::arg("negative_margin"), nb::arg("bias_weight"), nb::arg("shared").none(),
+        nb::arg("shared_margins").none(), nb::arg("own_indptr").none(), nb::arg("own_feature_ids").none(),
+        nb::arg("own_weights").none(), nb::arg("own_biases").none(), nb::arg("parents").none(), nb::arg("control"),
         nb::sig("def train_ova(rows: LinearRows, indptr: NDArray[numpy.int64], row_ids: NDArray[numpy.int32], "
                 "positive_weights: NDArray[numpy.float32] | None, row_weights: NDArray[numpy.float32] | None, "
                 "mean: NDArray[numpy.float32], mean_margins: NDArray[numpy.float32], background: "
-                "NDArray[numpy.float64] | None, postings: dict[str, NDArray[typing.Any]] | None, config: OvaConfig, "
+                "NDArray[numpy.float64] | None, postings: dict[str, NDArray[typing.Any]] | None, coarse: LinearRows | "
+                "None, "
+                "config: OvaConfig, "
                 "start: str, positive_margin: float, "
                 "negative_margin: float, bias_weight: float, shared: NDArray[numpy.float32] | None, "
                 "shared_margins: NDArray[numpy.float32] | None, own_indptr: NDArray[numpy.int64] | None, "

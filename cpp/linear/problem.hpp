@@ -9,6 +9,7 @@
 //     ‖∇L(w)‖ ≤ ε₀ · max(1, min(|P|, |N|)) / n · ‖∇L(0)‖                                      (eq. 12 and 13).
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct OvaMoments {
     std::span<const float> mean_margins;
     std::span<const double> background;  // flattened, see background.hpp; empty: solved when it is needed
     PostingsView postings = {};          // of short rows; empty: made when they are needed
+    std::optional<CsrView> coarse = {};  // coarse_rows.hpp, for the early rounds of working sets
 };
 
 // Where each label begins: w₀ = a·(sum of its positives) + b·shared + its own weights, where the kind fixes a and b.

@@ -47,6 +47,14 @@ public:
         set_margins(problem, rows, weights);
     }
 
+    // The weights (n_features + 1 zeros) and the margins that belong to the betas of `problem`.
+    template <class Rows>
+    void restore(Subproblem& problem, const Rows& rows, float* weights) const {
+        for (std::int64_t i = 0; i < problem.size(); ++i)
+            if (problem.betas[i] != 0.0F) add_row(rows, i, problem.betas[i], weights);
+        set_margins(problem, rows, weights);
+    }
+
     // Minimise until the gradient norm of the restricted problem, with the best bias, is about `tolerance`, or `share` of
     // what it was at the beginning. weights = Σ β x before and after; margins are those of the weights, at the beginning
     // roughly so.

@@ -126,6 +126,7 @@ public:
     static constexpr bool kSparse = true;
 
     explicit SparseRows(const CsrView& view) : view_(view) {}
+    const CsrView& view() const { return view_; }
     std::int64_t n_rows() const { return view_.n_rows; }
     std::int64_t n_features() const { return view_.n_cols; }
     std::int64_t size(std::int64_t row) const { return view_.row_size(row); }

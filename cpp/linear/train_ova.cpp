@@ -41,8 +41,17 @@ void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& m
     if constexpr (Rows::kSparse)
         if (!is_weighted && start.kind != StartKind::zero && ListTrainer::suits(rows, config))
             label_ids = ListTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
-    if (!is_weighted && config.working_sets && start.kind != StartKind::zero && !label_ids.empty())
-        label_ids = WorkingSetTrainer<Rows>(rows, labels, moments, start, config, sink, control).train(label_ids);
+    if (!is_weighted && config.working_sets && start.kind != StartKind::zero && !label_ids.empty()) {
+        std::vector<RoughSolution> rough;
+        if constexpr (Rows::kSparse)
+            if (moments.coarse && WorkingSetTrainer<Rows>::suits_rough_solutions(config)) {
+                const SparseRows coarse(*moments.coarse);
+                rough = WorkingSetTrainer<Rows>(coarse, labels, moments, start, config, sink, control)
+                            .train_roughly(label_ids);
+            }
+        label_ids =
+            WorkingSetTrainer<Rows>(rows, labels, moments, start, config, sink, control).train(label_ids, rough);
+    }
     if (!label_ids.empty())
         NewtonTrainer<Rows, SquaredHinge>(rows, labels, moments, start, config, sink, control).train(label_ids);
 }

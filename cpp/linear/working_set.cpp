@@ -27,9 +27,13 @@ constexpr float kIdleSlack = 0.1F;           // rows in the dual leave a set whe
 constexpr int kMaxDroppingRounds = 10;       // in the first rounds: in the end sets only grow
 constexpr double kRoundShare = 0.05;         // a round need not reduce its gradient further than this
 // With the best bias, all that is left of the gradient lies where the curvature is low and stands for more of the objective.
-constexpr double kEndShare = 0.4;      // So a label ends at this share of its tolerance,
-constexpr double kInnerShare = 0.2;    // and a round need not reduce its gradient below this one,
-constexpr double kSmallerShare = 0.2;  // unless rounding asks for a better solution: that times this
+constexpr double kEndShare = 0.4;         // So a label ends at this share of its tolerance,
+constexpr double kInnerShare = 0.5;       // and a round need not reduce its gradient below this share of that,
+constexpr double kExactPositives = 16.0;  // with more, at a smaller share
+constexpr double kRoughEndShare = 3.0;    // The same for rough solutions;
+constexpr float kRoughReach = 0.02F;      // rows less than this below their margin belong to them.
+constexpr int kLeastIterations = 8;       // with fewer allowed, there are no rough solutions
+constexpr double kSmallerShare = 0.2;     // unless rounding asks for a better solution: that times this
 constexpr int kMaxStalls = 5;
 constexpr std::int64_t kRefusedShare = 8;      // more than a row in so many active: Newton steps in lanes are cheaper,
 constexpr std::int64_t kRefusedShareWide = 2;  // as long as their vectors, a cache line a feature each, stay in the
@@ -73,7 +77,24 @@ WorkingSetTrainer<Rows>::WorkingSetTrainer(const Rows& rows, const OvaLabels& la
 }
 
 template <class Rows>
-std::vector<std::int32_t> WorkingSetTrainer<Rows>::train(std::span<const std::int32_t> label_ids) {
+bool WorkingSetTrainer<Rows>::suits_rough_solutions(const OvaConfig& config) {
+    return Rows::kSparse && config.loss == Loss::squared_hinge && config.working_sets && config.regularize_bias &&
+           config.cost <= kMaxDualCost && config.max_iterations >= kLeastIterations;
+}
+
+template <class Rows>
+std::vector<RoughSolution> WorkingSetTrainer<Rows>::train_roughly(std::span<const std::int32_t> label_ids) {
+    std::vector<RoughSolution> found(static_cast<std::size_t>(labels_.positives.n_rows));
+    rough_ = &found;
+    train(label_ids);
+    rough_ = nullptr;
+    return found;
+}
+
+template <class Rows>
+std::vector<std::int32_t> WorkingSetTrainer<Rows>::train(std::span<const std::int32_t> label_ids,
+                                                         std::span<const RoughSolution> rough_solutions) {
+    resumed_ = rough_solutions;
     std::vector<std::int32_t> refused;
     std::size_t next = 0;
     for (;;) {
@@ -98,13 +119,53 @@ std::vector<std::int32_t> WorkingSetTrainer<Rows>::train(std::span<const std::in
             if (outcome == Outcome::refused) {
                 refused.push_back(static_cast<std::int32_t>(lane.label));
             } else {
-                if (!lane.record.history.empty()) lane.record.history.back().objective = lane.record.last_objective;
-                sink_.put(lane.label, lane.weights.data(), rows_.n_features(), std::move(lane.record));
-                control_.add_done(1);
+                finish(lane);
             }
             clear_lane(lane, at);
         }
     }
+}
+
+// Hand a label over.
+template <class Rows>
+void WorkingSetTrainer<Rows>::finish(Lane& lane) {
+    if (rough_ == nullptr) {
+        if (!lane.record.history.empty()) lane.record.history.back().objective = lane.record.last_objective;
+        sink_.put(lane.label, lane.weights.data(), rows_.n_features(), std::move(lane.record));
+        control_.add_done(1);
+        return;
+    }
+    drop_idle(lane);
+    lane.candidates = lane.near;
+    drop_members(lane);
+    RoughSolution& rough = (*rough_)[lane.label];
+    rough.row_ids = lane.problem.row_ids;
+    rough.betas.assign(lane.problem.betas.begin(), lane.problem.betas.end());
+    for (const Candidate& candidate : lane.candidates) rough.row_ids.push_back(candidate.row_id);
+    rough.betas.resize(rough.row_ids.size(), 0.0F);
+    rough.record = std::move(lane.record);
+}
+
+// Put a label's rough solution into its lane, and solve its set.
+template <class Rows>
+void WorkingSetTrainer<Rows>::resume(Lane& lane, int at, const RoughSolution& rough) {
+    const std::int64_t n_positives = labels_.positives.row_size(lane.label);
+    for (std::int64_t i = 0; i < std::ssize(rough.row_ids); ++i) {
+        const bool is_positive = i < n_positives;
+        lane.problem.append(rough.row_ids[i], is_positive ? 1.0F : -1.0F,
+                            static_cast<float>(is_positive ? lane.start.positive_cost : config_.cost), 0.0F);
+        lane.problem.betas.back() = rough.betas[i];
+    }
+    lane.sorted_rows = rough.row_ids;
+    std::sort(lane.sorted_rows.begin(), lane.sorted_rows.end());
+    lane.record = rough.record;
+    lane.record.converged = true;
+    lane.at_start = false;
+    lane.by_rows = true;
+    lane.is_resumed = true;
+    solve(lane, false);
+    shared_scales_[at / kLanes][at % kLanes] = 0.0F;
+    floors_[at / kLanes][at % kLanes] = -1.0F - lane.reach;
 }
 
 // Put a label's start into an empty lane; false when there is nothing to train.
@@ -114,7 +175,9 @@ bool WorkingSetTrainer<Rows>::begin(Lane& lane, int at, std::int64_t label) {
     const bool is_asked = config_.train_empty || !positives.empty();
     lane.weights.assign(static_cast<std::size_t>(rows_.n_features() + 1), 0.0F);
     if (is_asked) lane.start = starter_.prepare(label);
-    if (!is_asked || lane.start.tolerance <= 0.0) {  // no positives, or w = 0 meets the rule
+    const bool is_trained = is_asked && lane.start.tolerance > 0.0;  // else no positives, or w = 0 meets the rule
+    if (rough_ != nullptr && !(is_trained && in_dual(lane))) return false;
+    if (!is_trained) {
         sink_.put(label, lane.weights.data(), rows_.n_features(), {});
         control_.add_done(1);
         return false;
@@ -122,12 +185,21 @@ bool WorkingSetTrainer<Rows>::begin(Lane& lane, int at, std::int64_t label) {
     lane.label = label;
     lane.at_start = true;
     lane.by_rows = false;
-    lane.inner_share = kInnerShare;
+    lane.is_resumed = false;
+    // Objectives grow with the positives, and the gap to the minimum with the square of the gradient, whose tolerance grows
+    // with the positives too: at the same share of it, labels with many of them would end less exactly.
+    const double n_positives = std::max(kExactPositives, static_cast<double>(positives.size()));
+    lane.end_share = rough_ == nullptr ? kEndShare * std::sqrt(kExactPositives / n_positives) : kRoughEndShare;
+    lane.inner_share = kInnerShare * lane.end_share;
     lane.bias_shift = 0.0F;
     lane.record = {};
-    lane.reach = spread_ * kReach;
+    lane.reach = spread_ * (rough_ == nullptr ? kReach : kRoughReach);
     lane.problem.clear();
     lane.sorted_rows.clear();
+    if (!resumed_.empty() && !resumed_[label].row_ids.empty()) {
+        resume(lane, at, resumed_[label]);
+        return true;
+    }
     float& bias_weight = lane.weights.back();
     if (lane.start.positives_scale != 0.0) {
         const float scale = static_cast<float>(lane.start.positives_scale);
@@ -156,13 +228,14 @@ auto WorkingSetTrainer<Rows>::advance(Lane& lane, int at) -> Outcome {
     } else {
         lane.near = lane.candidates;
         lane.scanned_weights = lane.weights;
+        const float reach = spread_ * (rough_ == nullptr ? kReach : kRoughReach);
         lane.reach =
-            lane.truncated ? std::clamp(-1.0F - lane.floor, spread_ * kLeastReach, spread_ * kReach) : spread_ * kReach;
+            lane.truncated ? std::clamp(-1.0F - lane.floor, std::min(spread_ * kLeastReach, reach), reach) : reach;
         lane.truncated = lane.floor > -1.0F;
         std::erase_if(lane.candidates, [](const Candidate& candidate) { return !violates(candidate); });
         drop_members(lane);
         do {
-            if (config_.keep_history) record_iteration(lane, 1.0F);
+            if (keeps_history()) record_iteration(lane, 1.0F);
             const Outcome outcome = go_on(lane);
             if (outcome != Outcome::goes_on) return outcome;
         } while (find_violators(lane));
@@ -179,7 +252,7 @@ bool WorkingSetTrainer<Rows>::begin_rounds(Lane& lane, int at) {
     const std::int64_t share = rows_.n_features() > kWideFeatures ? kRefusedShareWide : kRefusedShare;
     if (lane.floor > -1.0F || share * (n_violating - n_positives) > rows_.n_rows()) return false;
     choose_first_rows(lane);
-    if (config_.keep_history && !fits_start()) record_iteration(lane, 0.0F);
+    if (keeps_history() && !fits_start()) record_iteration(lane, 0.0F);
     solve(lane, true);
     lane.at_start = false;
     shared_scales_[at / kLanes][at % kLanes] = 0.0F;
@@ -189,7 +262,7 @@ bool WorkingSetTrainer<Rows>::begin_rounds(Lane& lane, int at) {
 // One round: check whether the label is finished, else add violators and solve again.
 template <class Rows>
 auto WorkingSetTrainer<Rows>::go_on(Lane& lane) -> Outcome {
-    const bool is_solved = lane.inner.gradient_norm <= kEndShare * lane.start.tolerance;
+    const bool is_solved = lane.inner.gradient_norm <= lane.end_share * lane.start.tolerance;
     if (is_solved && may_be_converged(lane) && is_converged(lane)) return Outcome::finished;
     if (!grow(lane) && is_solved) {
         // The restricted problem was not solved well enough. A Gram matrix loses digits where costs or the bias are
@@ -197,7 +270,7 @@ auto WorkingSetTrainer<Rows>::go_on(Lane& lane) -> Outcome {
         if (lane.by_rows) lane.inner_share *= kSmallerShare;
         lane.by_rows = true;
     }
-    const bool stalls = lane.inner_share < kInnerShare * std::pow(kSmallerShare, kMaxStalls);
+    const bool stalls = lane.inner_share < kInnerShare * lane.end_share * std::pow(kSmallerShare, kMaxStalls);
     if (stalls || lane.record.iterations >= config_.max_iterations) {
         is_converged(lane);  // for the record
         lane.record.converged = false;
@@ -283,10 +356,7 @@ void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
         lane.by_rows = true;
     }
     if (lane.by_rows && is_dual) {
-        if constexpr (Rows::kSparse)
-            rows_.n_features() <= std::numeric_limits<std::uint16_t>::max()
-                ? solve_dual(lane, narrow_copies_, tolerance, from_margins)
-                : solve_dual(lane, copies_, tolerance, from_margins);
+        solve_in_dual(lane, tolerance, from_margins);
     } else if (lane.by_rows) {
         lane.inner = row_solver_.solve(lane.problem, lane.weights.data(), tolerance, kRoundShare);
     } else {
@@ -300,8 +370,19 @@ void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
 }
 
 template <class Rows>
+void WorkingSetTrainer<Rows>::solve_in_dual(Lane& lane, double tolerance, bool from_margins) {
+    if constexpr (Rows::kSparse) {
+        if (rows_.n_features() <= std::numeric_limits<std::uint16_t>::max())
+            solve_dual(lane, narrow_copies_, tolerance, from_margins);
+        else
+            solve_dual(lane, copies_, tolerance, from_margins);
+    }
+}
+
+template <class Rows>
 template <class Copies>
 void WorkingSetTrainer<Rows>::solve_dual(Lane& lane, Copies& copies, double tolerance, bool from_margins) {
+    double share = kDualShare;
     copies.copy(rows_, lane.problem.row_ids, row_norms_, config_.bias);
     if (lane.bias_shift != 0.0F) {  // back to w = Σ β x
         lane.weights.back() = lane.dual_bias;
@@ -310,8 +391,12 @@ void WorkingSetTrainer<Rows>::solve_dual(Lane& lane, Copies& copies, double tole
     if (from_margins) {
         std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
         row_dual_.begin(lane.problem, copies, lane.weights.data());
+    } else if (lane.is_resumed) {  // likely for the last time
+        row_dual_.restore(lane.problem, copies, lane.weights.data());
+        lane.is_resumed = false;
+        share = 0.0;
     }
-    lane.inner = row_dual_.solve(lane.problem, copies, lane.weights.data(), tolerance, kDualShare);
+    lane.inner = row_dual_.solve(lane.problem, copies, lane.weights.data(), tolerance, share);
     lane.bias_shift = row_dual_.bias_shift();
     if (lane.bias_shift != 0.0F) {
         lane.dual_bias = lane.weights.back();
@@ -369,7 +454,7 @@ bool WorkingSetTrainer<Rows>::may_be_converged(const Lane& lane) const {
         const double part = least > 0.0F ? 2.0 * config_.cost * least * norm : 0.0;
         square += part * part;
     }
-    return std::sqrt(square) <= kEndShare * lane.start.tolerance;
+    return std::sqrt(square) <= lane.end_share * lane.start.tolerance;
 }
 
 // Decide by the gradient over all rows, in float64, from margins that are computed afresh wherever they matter, with the
@@ -413,7 +498,7 @@ bool WorkingSetTrainer<Rows>::is_converged(Lane& lane) {
     if (!config_.regularize_bias) penalty -= static_cast<double>(lane.weights.back()) * lane.weights.back();
     lane.record.last_objective = 0.5 * penalty + loss;
     lane.record.gradient_ratio = std::sqrt(square) / lane.start.zero_gradient;
-    if (!lane.truncated && std::sqrt(square) <= kEndShare * lane.start.tolerance) return true;
+    if (!lane.truncated && std::sqrt(square) <= lane.end_share * lane.start.tolerance) return true;
     lane.weights.back() = bias_weight;
     return false;
 }

@@ -12,6 +12,9 @@
 // margin of row x by at most ‖w - rounded w‖·‖x‖, which the pass adds; so it reports every row that may violate, and
 // the few that it reports without need are sorted out by an exact product. Everything between two passes belongs to
 // one label. No label sees which others share its pass, and no memory grows with rows times labels.
+//
+// Where rows have many small entries, labels are first solved roughly over rows without these (coarse_rows.hpp), which takes
+// a fraction of the time per pass and visit, and then over all entries, from the sets and betas found.
 
 #include <chrono>
 #include <cstdint>
@@ -33,6 +36,13 @@
 
 namespace longtail::linear {
 
+// What rounds over coarse rows leave of a label: the rows of its set, positives first, and their betas. Empty: nothing.
+struct RoughSolution {
+    std::vector<std::int32_t> row_ids;
+    std::vector<float> betas;
+    LabelRecord record;
+};
+
 template <class Rows>
 class WorkingSetTrainer {
 public:
@@ -40,8 +50,15 @@ public:
                       const OvaConfig& config, LabelSink& sink, Control& control);
 
     // Train the listed labels of the range; return those that should rather be trained by Newton steps over all rows,
-    // because many rows are active at their start.
-    std::vector<std::int32_t> train(std::span<const std::int32_t> label_ids);
+    // because many rows are active at their start. Labels with a rough solution go on from there.
+    std::vector<std::int32_t> train(std::span<const std::int32_t> label_ids,
+                                    std::span<const RoughSolution> rough_solutions = {});
+
+    // The same with loose tolerances, for coarse rows: nothing goes to the sink. One entry for each label of the range.
+    std::vector<RoughSolution> train_roughly(std::span<const std::int32_t> label_ids);
+
+    // Whether labels can go on from rough solutions.
+    static bool suits_rough_solutions(const OvaConfig& config);
 
 private:
     static constexpr int kPairs = 2;
@@ -66,7 +83,9 @@ private:
         LabelStart start;
         bool at_start = true;
         bool by_rows = false;
-        double inner_share = 0.0;
+        bool is_resumed = false;   // from a rough solution: betas are known, weights and margins are not
+        double end_share = 0.0;    // of its tolerance: the gradient norm at which it ends,
+        double inner_share = 0.0;  // and at which a round does
         InnerResult inner;
         Subproblem problem;                     // its positives come first
         AlignedVector<float> weights;           // n_features + 1
@@ -88,6 +107,8 @@ private:
     };
 
     bool begin(Lane& lane, int at, std::int64_t label);
+    void finish(Lane& lane);
+    void resume(Lane& lane, int at, const RoughSolution& rough);
     void scan();
     template <int kUsedPairs, int kAhead>
     void scan_rows(int first_pair);
@@ -97,6 +118,8 @@ private:
     bool begin_rounds(Lane& lane, int at);
     bool find_violators(Lane& lane);
     bool fits_start() const;
+    // Objectives over coarse rows would mislead.
+    bool keeps_history() const { return config_.keep_history && rough_ == nullptr; }
     void fit_start(Lane& lane) const;
     void choose_first_rows(Lane& lane);
     bool grow(Lane& lane);
@@ -104,6 +127,7 @@ private:
     void solve(Lane& lane, bool from_margins);
     template <class Copies>
     void solve_dual(Lane& lane, Copies& copies, double tolerance, bool from_margins);
+    void solve_in_dual(Lane& lane, double tolerance, bool from_margins);
     bool in_dual(const Lane& lane) const;
     void set_weights(Lane& lane);
     void drop_members(Lane& lane) const;
@@ -129,6 +153,9 @@ private:
     float spread_;                            // of margins: they are the closer together the lower the cost
     RowCopies<std::uint16_t> narrow_copies_;  // of one label's rows, while it is solved in the dual
     RowCopies<std::int32_t> copies_;          // where there are more features
+
+    std::span<const RoughSolution> resumed_;       // by label, or empty
+    std::vector<RoughSolution>* rough_ = nullptr;  // where rough solutions go
 
     std::vector<Lane> lanes_;
     AlignedVector<RoundedPairs> rounded_;  // n_features × kPairs

@@ -93,7 +93,7 @@ void WorkingSetTrainer<Rows>::record_iteration(Lane& lane, float step_size) {
     for (const Candidate& candidate : lane.candidates)
         if (candidate.margin > -1.0F && candidate.margin < bad)
             add(-1.0, margin_of(candidate) + error / n_exact, config_.cost);
-    if (lane.at_start) lane.record.first_objective = objective;
+    if (lane.record.history.empty()) lane.record.first_objective = objective;
     lane.record.history.push_back({objective, n_active, step_size});
     lane.record.seconds -= std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_time).count();
 }

@@ -14,9 +14,10 @@ namespace longtail::linear {
 namespace {
 
 constexpr std::size_t kStartCandidates = 8192;
-constexpr std::size_t kMinCandidates = 512;     // besides the working set's own: many more than join it in a round
-constexpr double kUnitRoundoff = 6e-8;          // of float32
-constexpr std::size_t kCachedBytes = 1U << 20;  // rounded weights up to this size stay in the second-level cache
+constexpr std::size_t kMinCandidates = 512;      // besides the working set's own: many more than join it in a round
+constexpr std::size_t kMinRoughCandidates = 64;  // the same for rough solutions, which need no rows near their margin
+constexpr double kUnitRoundoff = 6e-8;           // of float32
+constexpr std::size_t kCachedBytes = 1U << 20;   // rounded weights up to this size stay in the second-level cache
 constexpr int kFetchAhead = 24;
 constexpr float kNever = std::numeric_limits<float>::infinity();
 
@@ -29,7 +30,10 @@ void WorkingSetTrainer<Rows>::scan() {
     for (int at = 0; at < kWidth; ++at) {
         Lane& lane = lanes_[at];
         lane.candidates.clear();
-        lane.max_candidates = (lane.at_start ? kStartCandidates : kMinCandidates) + 2 * lane.problem.row_ids.size();
+        const std::size_t n_members = lane.problem.row_ids.size();
+        lane.max_candidates = lane.at_start       ? kStartCandidates
+                              : rough_ != nullptr ? kMinRoughCandidates + n_members
+                                                  : kMinCandidates + 2 * n_members;
         lane.truncated = false;
         lane.floor = -kNever;
         lane.unlisted_loss = 0.0;
@@ -87,7 +91,7 @@ void WorkingSetTrainer<Rows>::report(int at, std::int32_t row, float margin) {
     const auto last = lane.candidates.begin() + static_cast<std::ptrdiff_t>(lane.max_candidates) - 1;
     std::nth_element(lane.candidates.begin(), last, lane.candidates.end(), is_worse);
     lane.floor = last->margin;  // the mildest that is kept
-    if (config_.keep_history)
+    if (keeps_history())
         std::for_each(last + 1, lane.candidates.end(), [&](const Candidate& c) { leave_unlisted(lane, c); });
     else
         floors_[at / kLanes][at % kLanes] = lane.floor;

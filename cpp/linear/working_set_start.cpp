@@ -88,7 +88,7 @@ void WorkingSetTrainer<Rows>::choose_first_rows(Lane& lane) {
     lane.sorted_rows.assign(positives.begin(), positives.end());
     drop_members(lane);
     if (fits_start()) {
-        if (config_.keep_history) record_iteration(lane, 0.0F);  // at the start itself
+        if (keeps_history()) record_iteration(lane, 0.0F);  // at the start itself
         fit_start(lane);
     }
     auto& negatives = lane.candidates;

@@ -7,6 +7,7 @@
 #include "base/control.hpp"
 #include "base/random.hpp"
 #include "linear/background.hpp"
+#include "linear/coarse_rows.hpp"
 #include "linear/gram.hpp"
 #include "linear/list_trainer.hpp"
 #include "linear/losses.hpp"
@@ -250,9 +251,27 @@ double naive_gradient_norm(const Csr& csr, const std::vector<char>& is_positive,
     return std::sqrt(naive_dot(gradient, gradient));
 }
 
+// Rows of about ten large entries and about a hundred small ones.
+Csr documents(std::int64_t n_rows, std::int32_t n_cols, std::uint64_t seed) {
+    Random random(seed, 0);
+    Csr out;
+    out.n_cols = n_cols;
+    for (std::int64_t row = 0; row < n_rows; ++row) {
+        for (std::int32_t col = 0; col < n_cols; ++col) {
+            const double place = random.uniform() * n_cols;
+            if (place > 110.0) continue;
+            out.indices.push_back(col);
+            out.values.push_back(static_cast<float>((place < 10.0 ? 0.3 : 0.008) * (0.5 + random.uniform())));
+        }
+        out.indptr.push_back(static_cast<std::int64_t>(out.indices.size()));
+    }
+    return out;
+}
+
 // Train 24 labels, of one to seven rows in `spread`, and check eq. 12 and 13 on the results.
 template <class Rows>
-void check_stopping_rule(const Csr& csr, const Rows& rows, const OvaConfig& config, std::int32_t spread) {
+void check_stopping_rule(const Csr& csr, const Rows& rows, const OvaConfig& config, std::int32_t spread,
+                         const std::optional<CsrView>& coarse = {}) {
     const auto n_rows = static_cast<std::int32_t>(csr.n_rows());
     const auto n_features = static_cast<std::size_t>(csr.n_cols);
     std::vector<std::int64_t> indptr{0};
@@ -265,7 +284,8 @@ void check_stopping_rule(const Csr& csr, const Rows& rows, const OvaConfig& conf
     const std::vector<float> margins = row_margins(rows, mean, 1.0F);
     const OvaLabels labels{{24, n_rows, indptr, row_ids}, {}};
     Control control;
-    const OvaResult result = train_ova(rows, labels, OvaMoments{mean, margins, {}}, kStart, config, control);
+    const OvaResult result =
+        train_ova(rows, labels, OvaMoments{mean, margins, {}, {}, coarse}, kStart, config, control);
     for (std::int64_t label = 0; label < 24; ++label) {
         std::vector<char> is_positive(n_rows, 0);
         for (std::int64_t i = indptr[label]; i < indptr[label + 1]; ++i) is_positive[row_ids[i]] = 1;
@@ -311,6 +331,45 @@ TEST_CASE("labels of long sparse rows obey the stopping rule over all rows") {
         config.cost = cost;
         config.prune_below = 0.0F;
         check_stopping_rule(csr, SparseRows(csr.view()), config, 350);
+    }
+}
+
+TEST_CASE("coarse rows keep the large entries and most of every row's square") {
+    Csr csr = documents(50, 1000, 3);
+    csr.indptr.push_back(csr.indptr.back());        // a row without entries
+    for (std::int32_t col = 0; col < 900; ++col) {  // a row of small entries only
+        csr.indices.push_back(col);
+        csr.values.push_back(0.01F + 1e-6F * static_cast<float>(col));
+    }
+    csr.indptr.push_back(static_cast<std::int64_t>(csr.indices.size()));
+    const auto coarse = make_coarse_rows(SparseRows(csr.view()));
+    REQUIRE(coarse);
+    const Csr found{coarse->indptr, coarse->indices, coarse->values, csr.n_cols};
+    REQUIRE(found.n_rows() == csr.n_rows());
+    CHECK(found.indices.size() < csr.indices.size() / 2);
+    for (std::int64_t row = 0; row < csr.n_rows(); ++row) {
+        const std::vector<double> all = csr.dense(row);
+        const std::vector<double> kept = found.dense(row);
+        const double square = naive_dot(all, all);
+        CHECK(naive_dot(kept, kept) >= 0.9 * square);
+        for (std::size_t f = 0; f < all.size(); ++f) {
+            if (kept[f] != 0.0) CHECK(kept[f] == all[f]);
+            if (all[f] >= 0.03 * std::sqrt(square)) CHECK(kept[f] == all[f]);
+        }
+    }
+    CHECK(!make_coarse_rows(SparseRows(random_rows(50, 100, 0.2, 4).view())));  // hardly any entry is small
+}
+
+TEST_CASE("labels that are solved over coarse rows first obey the stopping rule over all entries") {
+    for (const double cost : {0.1, 1.0, 4.0}) {
+        const Csr csr = documents(700, 2500, 12);
+        OvaConfig config = kConfig;
+        config.cost = cost;
+        config.prune_below = 0.0F;
+        const auto coarse = make_coarse_rows(SparseRows(csr.view()));
+        REQUIRE(coarse);
+        check_stopping_rule(csr, SparseRows(csr.view()), config, 350,
+                            CsrView{csr.n_rows(), csr.n_cols, coarse->indptr, coarse->indices, coarse->values});
     }
 }
 

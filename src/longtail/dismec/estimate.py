@@ -15,7 +15,7 @@ from longtail._estimate import Estimate
 from longtail._os import available_memory_bytes
 from longtail.dismec.index import BYTES_PER_MERGED_WEIGHT, merge_shards, weights_per_block
 from longtail.dismec.occurring import SCRATCH_BYTES_PER_FEATURE
-from longtail.dismec.training import LABELS_PER_TASK, train_label_range, with_background
+from longtail.dismec.training import LABELS_PER_TASK, train_label_range, with_shared_parts
 from longtail.execution import Arrays, Shard
 
 _FIRST_LABELS = 4  # of each frequency, to learn how many more there is time for
@@ -42,8 +42,8 @@ def probe(arrays: Arrays, params: dict[str, Any], n_features: int, n_jobs: int, 
     The model has `n_features`, of which the arrays may hold only those that occur.
     """
     begin = time.perf_counter()
-    arrays = with_background(arrays, params, _core.Control())
-    background_seconds = time.perf_counter() - begin  # once, whatever n_jobs is
+    arrays = with_shared_parts(arrays, params, _core.Control())
+    shared_seconds = time.perf_counter() - begin  # once, whatever n_jobs is
     counts = np.diff(arrays["y_indptr"])
     strata = np.where(counts > 0, np.floor(np.log2(np.maximum(counts, 1))), -1).astype(int)
     order = np.random.default_rng(0).permutation(np.flatnonzero(counts))
@@ -63,8 +63,8 @@ def probe(arrays: Arrays, params: dict[str, Any], n_features: int, n_jobs: int, 
     scratch = _scratch_bytes(arrays, params, n_jobs, pilot, strata)
     memory_bytes = scratch + shard_bytes + merge_bytes + model_bytes + label_bytes + 8 * (n_rows + n_trained)
     return Estimate(
-        seconds=background_seconds + cpu_seconds / n_jobs + merge_seconds,
-        cpu_seconds=background_seconds + cpu_seconds + merge_seconds,
+        seconds=shared_seconds + cpu_seconds / n_jobs + merge_seconds,
+        cpu_seconds=shared_seconds + cpu_seconds + merge_seconds,
         memory_bytes=int(memory_bytes),
         model_bytes=model_bytes,
         probe_seconds=time.perf_counter() - begin,
@@ -172,7 +172,8 @@ def _scratch_bytes(arrays: Arrays, params: dict[str, Any], n_jobs: int, pilot: _
             per_thread += 4 * _largest_sum(rows**2, pilot.label_strata, strata)
             if is_dual:  # copies of one label's rows, at most of all
                 per_thread += (6 if n_features < 1 << 16 else 8) * len(arrays["x_values"])
-    return _n_threads(arrays, n_jobs) * per_thread
+    coarse_bytes = sum(part.nbytes for name, part in arrays.items() if name.startswith("coarse_"))
+    return coarse_bytes + _n_threads(arrays, n_jobs) * per_thread
 
 
 def _largest_sum(values: NDArray[Any], sampled: NDArray[Any], strata: NDArray[Any]) -> float:

@@ -13,7 +13,9 @@ from longtail.execution import Arrays, Params, Plan, Shard
 
 # A task is the same labels whatever n_jobs is; large enough that its last, half-empty passes do not count.
 LABELS_PER_TASK = 512
-_POSTINGS = "postings_"  # the parts of the inverted index among the arrays of a plan
+# Among the arrays of a plan: the parts of the inverted index, and of the rows without small entries.
+_POSTINGS = "postings_"
+_COARSE = ("coarse_indptr", "coarse_indices", "coarse_values")
 
 
 def native_rows_of(arrays: Arrays, n_features: int) -> _core.Rows:
@@ -80,11 +82,13 @@ def all_negative_weights(arrays: Arrays, params: Params, control: _core.Control,
     return weights
 
 
-def with_background(arrays: Arrays, params: Params, control: _core.Control) -> Arrays:
-    """Add what all labels of a set of short rows share, their background and inverted index; no such for others."""
+def with_shared_parts(arrays: Arrays, params: Params, control: _core.Control) -> Arrays:
+    """Add what solvers share between labels: background and inverted index of short rows, coarse rows of long ones."""
     if params["start"] == "zero" or "row_weights" in arrays:
         return arrays
     rows = linear_rows(arrays, int(_number(params, "n_features")))
+    if (coarse := _core.ova_coarse_rows(rows, _config(params))) is not None:
+        return dict(arrays) | dict(zip(_COARSE, coarse, strict=True))
     background = _core.ova_background(rows, arrays["mean"], _config(params), control)
     if background is None:
         return arrays
@@ -94,7 +98,7 @@ def with_background(arrays: Arrays, params: Params, control: _core.Control) -> A
 
 def make_plan(arrays: Arrays, params: Params, n_labels: int, control: _core.Control) -> Plan:
     """Cut the labels into ranges that any executor can train."""
-    arrays = with_background(arrays, params, control)
+    arrays = with_shared_parts(arrays, params, control)
     return Plan(
         owner="DiSMEC",
         unit="labels",
@@ -157,6 +161,7 @@ def _train(arrays: Arrays, params: Params, columns: Columns, own: Arrays, contro
         arrays["mean_margins"],
         arrays.get("background"),
         _postings(arrays),
+        _coarse_rows(arrays, int(_number(params, "n_features"))),
         _config(params),
         "own" if "own_indptr" in own else str(params["start"]),
         _number(params, "positive_margin"),
@@ -175,6 +180,12 @@ def _train(arrays: Arrays, params: Params, columns: Columns, own: Arrays, contro
 
 def _postings(arrays: Arrays) -> dict[str, NDArray[Any]] | None:
     return {name.removeprefix(_POSTINGS): part for name, part in arrays.items() if name.startswith(_POSTINGS)} or None
+
+
+def _coarse_rows(arrays: Arrays, n_features: int) -> _core.LinearRows | None:
+    if _COARSE[0] not in arrays:
+        return None
+    return _core.LinearRows(_core.Rows(n_features, *(arrays[name] for name in _COARSE)))
 
 
 def _take(indptr: NDArray[np.int64], ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
