@@ -71,6 +71,7 @@ private:
     };
     void evaluate(Evaluation& out) const;
     void evaluate_rows(std::int64_t begin, std::int64_t end, Evaluation& out) const;
+    template <bool kHolds>
     void evaluate_run(const Run& run, Evaluation& out) const;
     void evaluate_pairs(Evaluation& out) const;
     void set_step(double tolerance);
