@@ -281,8 +281,11 @@ void NearRows::set_step(double tolerance) {
 bool NearRows::descend(double tolerance, int max_steps, bool keeps_history, LabelRecord& record) {
     const std::size_t n = point.size();
     evaluate(at_);
+    int n_lifted = 0;
     for (int steps = 0; at_.gradient_square > tolerance * tolerance; ++steps) {
         if (steps >= max_steps) return false;
+        // Far rows that stay above their margin are better described by a background.
+        if (!has_background && n_lifted > 2) return true;
         set_step(tolerance);
         double slope = 0.0;
         for (std::size_t i = 0; i < n; ++i) slope += at_.gradient[i] * step_[i];
@@ -299,6 +302,7 @@ bool NearRows::descend(double tolerance, int max_steps, bool keeps_history, Labe
         }
         if (!is_lower) return false;
         std::swap(at_, trial_);
+        n_lifted = point.back() > 0.0 ? n_lifted + 1 : 0;
         ++record.iterations;
         if (keeps_history)
             record.history.push_back(

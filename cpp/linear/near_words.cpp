@@ -48,6 +48,25 @@ void NearWords::add_rows(std::span<const std::int32_t> row_ids, std::span<const 
     values_.resize(at);
 }
 
+void NearWords::set_offsets(std::span<const float> offsets) {
+    for (std::size_t i = 0; i < row_ids_.size(); ++i) offsets_[i] = offsets[row_ids_[i]];
+}
+
+void NearWords::keep_free(std::vector<double>& point, std::size_t n_kept) {
+    const std::size_t n_free = free_features_.size();
+    std::size_t at = n_kept;
+    for (std::size_t i = n_kept; i < n_free; ++i) {
+        const std::int32_t feature = free_features_[i];
+        numbers_[locals_[feature]] = point[i] == 0.0 ? -1 : static_cast<std::int32_t>(at);
+        if (point[i] == 0.0) continue;
+        free_features_[at] = feature;
+        point[at++] = point[i];
+    }
+    point[at] = point[n_free];
+    point.resize(at + 1);
+    free_features_.resize(at);
+}
+
 void NearWords::make_all_free() {
     for (const std::int32_t word : words_) make_free(features_[word]);
 }

@@ -30,6 +30,9 @@ public:
     std::size_t n_rows() const { return row_ids_.size(); }
     // Rows that are not near yet become so; offsets of all rows, or none where they are 1.
     void add_rows(std::span<const std::int32_t> row_ids, std::span<const float> offsets);
+    void set_offsets(std::span<const float> offsets);  // of all rows
+    // Of the free words after the first `n_kept`, those without a weight become fixed and leave the point.
+    void keep_free(std::vector<double>& point, std::size_t n_kept);
     void make_all_free();  // every word of the rows
     // Hand the rows to the solver: positives first, then the rows of one free word, by word, then those of two.
     void arrange(NearRows& near);

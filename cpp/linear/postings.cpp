@@ -97,13 +97,25 @@ bool PostingsTrainer::train_label(std::int64_t label) {
         if (record_.iterations >= config_.max_iterations || !solve_near()) return false;
         const bool is_background = near_.has_background;
         const bool is_lifted = !is_background && near_.point.back() > 0.0;  // far rows are above their margin
+        const double lift = near_.point.back();
         if (is_lifted) {
             near_.point.back() = 0.0;
             core_.point.back() = 0.0;
             near_.refresh();
         }
-        if (gather_above(is_background ? 0.0 : few_above())) {
-            add_joining();
+        if (is_background && near_.point.back() == 0.0 && config_.bias * bias_entry() > kWordShare * start_.tolerance) {
+            begin_near(false);  // the rows here hold the bias weight after all
+            continue;
+        }
+        const double floor = is_background ? 0.0 : few_above();
+        if (gather_above(floor)) {
+            // Many new rows may push the far ones back below their margin.
+            if (is_lifted && floor == 0.0 && 2 * joining_.size() < near_words_.n_rows()) {
+                if (++n_switches > kMaxSwitches) return false;
+                switch_to_background(lift);
+            } else {
+                add_joining();
+            }
             continue;
         }
         const double fixed_square = near_words_.set_fixed_gradient(near_.slopes());
@@ -117,12 +129,11 @@ bool PostingsTrainer::train_label(std::int64_t label) {
             return true;
         }
         if (is_lifted) {
-            if (++n_switches > kMaxSwitches || !begin_near(true)) return false;
+            if (++n_switches > kMaxSwitches) return false;
+            switch_to_background(lift);
             continue;
         }
-        if (free_words()) continue;
-        if (!is_background || near_.point.back() > 0.0 || bias_part <= kWordShare * start_.tolerance) return false;
-        begin_near(false);  // the rows here hold the bias weight after all
+        if (!free_words()) return false;
     }
     return false;
 }

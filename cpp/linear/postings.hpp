@@ -48,6 +48,8 @@ private:
     void start_words();
     bool begin_near(bool by_background);
     bool solve_columns();
+    void switch_to_background(double lift);
+    double scale_for(double lift) const;
     float offset(std::int32_t row) const { return near_.has_background ? row_gaps_[row] : 1.0F; }
     std::span<const float> offsets() const { return near_.has_background ? row_gaps_ : std::span<const float>(); }
     bool gather_above(double floor);

@@ -18,6 +18,21 @@ void PostingsTrainer::find_holders(std::int32_t feature) {
         if (!near_words_.has_row(holder_ids_[i])) joining_.push_back(holder_ids_[i]);
 }
 
+// The scale at which the far rows pull as much as they do when each of them has the gap `lift`.
+double PostingsTrainer::scale_for(double lift) const {
+    return 2.0 * core_.config.cost * core_.config.n_far * lift / background_.pull;
+}
+
+// Go on with the near rows and the weights that were found for far rows that share one shift, which is `lift`.
+void PostingsTrainer::switch_to_background(double lift) {
+    near_.has_background = true;
+    near_.point.back() = scale_for(lift);
+    near_words_.set_offsets(row_gaps_);
+    near_words_.keep_free(near_.point, static_cast<std::size_t>(n_core_));
+    for (const std::int32_t feature : near_words_.free_features()) find_holders(feature);
+    add_joining();
+}
+
 // Solve over the positives' words and all rows that have one of them, straight from the columns; the rows with a slope
 // of their own will be near.
 bool PostingsTrainer::solve_columns() {
