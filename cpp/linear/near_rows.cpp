@@ -13,6 +13,7 @@ constexpr int kMaxCgSteps = 100;
 constexpr double kCgShare = 0.1;
 constexpr double kArmijo = 0.01;
 constexpr int kMaxHalvings = 20;
+constexpr int kMaxLifted = 3;        // steps in a row that end with far rows above their margin
 constexpr double kRounding = 1e-13;  // of the objective: what sums over many rows may be off by
 
 // What the rows of a run add up to. `kHolds`: there is a background, so that a part is taken off their slopes.
@@ -284,8 +285,7 @@ bool NearRows::descend(double tolerance, int max_steps, bool keeps_history, Labe
     int n_lifted = 0;
     for (int steps = 0; at_.gradient_square > tolerance * tolerance; ++steps) {
         if (steps >= max_steps) return false;
-        // Far rows that stay above their margin are better described by a background.
-        if (!has_background && n_lifted > 2) return true;
+        if (stops_when_lifted && !has_background && n_lifted >= kMaxLifted) return true;
         set_step(tolerance);
         double slope = 0.0;
         for (std::size_t i = 0; i < n; ++i) slope += at_.gradient[i] * step_[i];
