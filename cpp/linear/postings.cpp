@@ -16,6 +16,7 @@ constexpr int kMaxSwitches = 3;  // from a shift of the far rows to the backgrou
 constexpr int kMaxBalances = 20;
 constexpr double kWordShare = 0.3;      // of the tolerance, for the problem over the positives' words
 constexpr double kNearShare = 0.1;      // for the near rows: the scale of the background needs it
+constexpr double kLeastShare = 0.005;   // for the near rows when the scale is not found
 constexpr double kFixedShare = 0.4;     // what is left when the largest entries of the others become free
 constexpr std::size_t kGrowth = 4;      // so many times the near rows may join at once
 constexpr std::size_t kFewRows = 4000;  // up to so many near rows all their words are free at once
@@ -215,7 +216,7 @@ void PostingsTrainer::start_words() {
 // Solve over the near rows; with a background also find the scale at which the bias weight rests. The rows here hardly
 // see it, so that a few turns suffice.
 bool PostingsTrainer::solve_near() {
-    const double tolerance = kNearShare * start_.tolerance;
+    double tolerance = kNearShare * start_.tolerance;
     const int max_steps = config_.max_iterations;
     double pull = background_.pull;
     double last_t = 0.0;
@@ -234,6 +235,8 @@ bool PostingsTrainer::solve_near() {
         last_t = t;
         last_entry = entry;
         near_.point.back() = std::max(0.0, t - entry / pull);
+        // What is left of the gradient hides how the entry depends on the scale.
+        if (turn > 0) tolerance = std::max(0.5 * tolerance, kLeastShare * start_.tolerance);
     }
     return false;
 }
