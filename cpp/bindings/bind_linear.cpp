@@ -37,6 +37,7 @@ struct LinearRows {
 // The inverted index of short rows as the arrays of a plan: the parts of linear::Postings by name.
 struct PostingsArrays {
     Array1<std::int32_t> places;
+    Array1<std::int32_t> features;
     Array1<std::int64_t> row_indptr;
     Array1<std::int32_t> row_features;
     Array1<float> row_values;
@@ -45,9 +46,13 @@ struct PostingsArrays {
     Array1<float> values;
     Array1<double> sums;
     Array1<double> squares;
+    Array1<std::int64_t> copy_begins;
+    Array1<std::int32_t> copy_features;
+    Array1<float> copy_values;
 
     explicit PostingsArrays(const nb::dict& parts)
         : places(nb::cast<Array1<std::int32_t>>(parts["places"])),
+          features(nb::cast<Array1<std::int32_t>>(parts["features"])),
           row_indptr(nb::cast<Array1<std::int64_t>>(parts["row_indptr"])),
           row_features(nb::cast<Array1<std::int32_t>>(parts["row_features"])),
           row_values(nb::cast<Array1<float>>(parts["row_values"])),
@@ -55,19 +60,24 @@ struct PostingsArrays {
           row_ids(nb::cast<Array1<std::int32_t>>(parts["row_ids"])),
           values(nb::cast<Array1<float>>(parts["values"])),
           sums(nb::cast<Array1<double>>(parts["sums"])),
-          squares(nb::cast<Array1<double>>(parts["squares"])) {}
+          squares(nb::cast<Array1<double>>(parts["squares"])),
+          copy_begins(nb::cast<Array1<std::int64_t>>(parts["copy_begins"])),
+          copy_features(nb::cast<Array1<std::int32_t>>(parts["copy_features"])),
+          copy_values(nb::cast<Array1<float>>(parts["copy_values"])) {}
 
     linear::PostingsView view() const {
         const CsrView ordered{std::ssize(as_span(places)), std::ssize(as_span(indptr)) - 1, as_span(row_indptr),
                               as_span(row_features), as_span(row_values)};
-        return {as_span(places), ordered,       as_span(indptr), as_span(row_ids),
-                as_span(values), as_span(sums), as_span(squares)};
+        return {as_span(places),     as_span(features), ordered,          as_span(indptr),      as_span(row_ids),
+                as_span(values),     as_span(sums),     as_span(squares), as_span(copy_begins), as_span(copy_features),
+                as_span(copy_values)};
     }
 };
 
 nb::dict as_dict(linear::Postings&& postings) {
     nb::dict out;
     out["places"] = to_numpy(std::move(postings.places));
+    out["features"] = to_numpy(std::move(postings.features));
     out["row_indptr"] = to_numpy(std::move(postings.row_indptr));
     out["row_features"] = to_numpy(std::move(postings.row_features));
     out["row_values"] = to_numpy(std::move(postings.row_values));
@@ -76,6 +86,9 @@ nb::dict as_dict(linear::Postings&& postings) {
     out["values"] = to_numpy(std::move(postings.values));
     out["sums"] = to_numpy(std::move(postings.sums));
     out["squares"] = to_numpy(std::move(postings.squares));
+    out["copy_begins"] = to_numpy(std::move(postings.copy_begins));
+    out["copy_features"] = to_numpy(std::move(postings.copy_features));
+    out["copy_values"] = to_numpy(std::move(postings.copy_values));
     return out;
 }
 

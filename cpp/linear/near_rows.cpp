@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "linear/double_lanes.hpp"
+
 namespace longtail::linear {
 
 namespace {
@@ -11,7 +13,40 @@ constexpr int kMaxCgSteps = 100;
 constexpr double kCgShare = 0.1;
 constexpr double kArmijo = 0.01;
 constexpr int kMaxHalvings = 20;
+constexpr int kMaxLifted = 3;        // steps in a row that end with far rows above their margin
 constexpr double kRounding = 1e-13;  // of the objective: what sums over many rows may be off by
+
+// What the rows of a run add up to. `kHolds`: there is a background, so that a part is taken off their slopes.
+template <bool kHolds>
+struct RunSums {
+    DoubleLanes squares = {};
+    DoubleLanes slopes = {};
+    DoubleLanes pulls = {};
+    DoubleLanes held_margins = {};
+    DoubleLanes n = {};    // active rows,
+    DoubleLanes own = {};  // their values
+    DoubleLanes own_squares = {};
+
+    // Add rows with these offsets and values; return their slopes.
+    DoubleLanes add(const DoubleLanes& offset, const DoubleLanes& value, double t, double weight, double twice) {
+        const DoubleLanes margin = t * offset + weight * value;
+        const DoubleLanes gap = above_zero(margin);
+        const DoubleLanes active_value = margin > DoubleLanes{} ? value : DoubleLanes{};
+        DoubleLanes slope = twice * gap;
+        if constexpr (kHolds) {
+            const DoubleLanes taken_off = twice * t * above_zero(offset);
+            slope -= taken_off;
+            held_margins += taken_off * margin;
+        }
+        squares += gap * gap;
+        slopes += slope;
+        pulls += slope * value;
+        n += margin > DoubleLanes{} ? DoubleLanes{} + 1.0 : DoubleLanes{};
+        own += active_value;
+        own_squares += active_value * value;
+        return slope;
+    }
+};
 }  // namespace
 
 void NearRows::clear_rows() {
@@ -55,7 +90,7 @@ void NearRows::evaluate(Evaluation& out) const {
     out.n_active = 0;
     for (std::size_t i = 0; i < n_words; ++i) out.objective += 0.5 * point[i] * point[i];
     evaluate_rows(0, n_positives, out);
-    for (const Run& run : runs_) evaluate_run(run, out);
+    for (const Run& run : runs_) has_background ? evaluate_run<true>(run, out) : evaluate_run<false>(run, out);
     const std::size_t n_before = out.active.size();
     evaluate_pairs(out);
     out.n_active += static_cast<std::int64_t>(out.active.size() - n_before);
@@ -98,53 +133,37 @@ void NearRows::evaluate_rows(std::int64_t begin, std::int64_t end, Evaluation& o
     }
 }
 
+template <bool kHolds>
 void NearRows::evaluate_run(const Run& run, Evaluation& out) const {
-    constexpr int kParts = 4;  // sums of every fourth row, so that they run in a vector
-    struct Sums {
-        double values[kParts] = {};
-        double total() const { return (values[0] + values[1]) + (values[2] + values[3]); }
-    };
-    Sums squares;
-    Sums slopes;
-    Sums pulls;
-    Sums held_margins;
-    Sums n;    // active rows,
-    Sums own;  // their values
-    Sums own_squares;
+    RunSums<kHolds> sums;
     const double t = point.back();
     const double weight = point[run.word];
-    const float* const own_values = values.data() + begins[run.first_row];
     const double twice = 2.0 * config.cost;
-    const double held = has_background ? twice * t : 0.0;
-    const auto add = [&](std::int64_t row, int part) {
-        const double offset = offsets[row];
-        const double value = own_values[row - run.first_row];
-        const double margin = t * offset + weight * value;
-        const double gap = std::max(margin, 0.0);
-        const double taken_off = held * std::max(offset, 0.0);
-        const double slope = twice * gap - taken_off;
-        const double active = margin > 0.0 ? 1.0 : 0.0;
-        out.slopes[row] = slope;
-        squares.values[part] += gap * gap;
-        slopes.values[part] += slope;
-        pulls.values[part] += slope * value;
-        held_margins.values[part] += taken_off * margin;
-        n.values[part] += active;
-        own.values[part] += active * value;
-        own_squares.values[part] += active * value * value;
-    };
-    std::int64_t row = run.first_row;
-    for (; row + kParts <= run.last_row; row += kParts)
-        for (int part = 0; part < kParts; ++part) add(row + part, part);
-    for (; row < run.last_row; ++row) add(row, 0);
-    out.loss += config.cost * squares.total();
-    out.objective -= held_margins.total();
-    out.slope_sum += slopes.total();
-    out.gradient[run.word] += pulls.total();
-    out.n_active += static_cast<std::int64_t>(n.total());
-    out.run_diagonal.back() += twice * n.total();
-    out.run_diagonal[run.word] += twice * own_squares.total();
-    out.run_cross[run.word] += twice * own.total();
+    const float* const own_values = values.data() + begins[run.first_row];
+    const float* const own_offsets = offsets.data() + run.first_row;
+    double* const own_slopes = out.slopes.data() + run.first_row;
+    const std::int64_t size = run.last_row - run.first_row;
+    std::int64_t i = 0;
+    for (; i + kDoubleLanes <= size; i += kDoubleLanes)
+        store(sums.add(load_doubles(own_offsets + i), load_doubles(own_values + i), t, weight, twice), own_slopes + i);
+    if (i < size) {
+        float last_offsets[kDoubleLanes] = {};  // zeros add nothing
+        float last_values[kDoubleLanes] = {};
+        double last_slopes[kDoubleLanes];
+        std::copy(own_offsets + i, own_offsets + size, last_offsets);
+        std::copy(own_values + i, own_values + size, last_values);
+        store(sums.add(load_doubles(last_offsets), load_doubles(last_values), t, weight, twice), last_slopes);
+        std::copy(last_slopes, last_slopes + (size - i), own_slopes + i);
+    }
+    out.loss += config.cost * sum(sums.squares);
+    out.objective -= sum(sums.held_margins);
+    out.slope_sum += sum(sums.slopes);
+    out.gradient[run.word] += sum(sums.pulls);
+    const double n = sum(sums.n);
+    out.n_active += static_cast<std::int64_t>(n);
+    out.run_diagonal.back() += twice * n;
+    out.run_diagonal[run.word] += twice * sum(sums.own_squares);
+    out.run_cross[run.word] += twice * sum(sums.own);
 }
 
 void NearRows::evaluate_pairs(Evaluation& out) const {
@@ -263,8 +282,10 @@ void NearRows::set_step(double tolerance) {
 bool NearRows::descend(double tolerance, int max_steps, bool keeps_history, LabelRecord& record) {
     const std::size_t n = point.size();
     evaluate(at_);
+    int n_lifted = 0;
     for (int steps = 0; at_.gradient_square > tolerance * tolerance; ++steps) {
         if (steps >= max_steps) return false;
+        if (stops_when_lifted && !has_background && n_lifted >= kMaxLifted) return true;
         set_step(tolerance);
         double slope = 0.0;
         for (std::size_t i = 0; i < n; ++i) slope += at_.gradient[i] * step_[i];
@@ -281,6 +302,7 @@ bool NearRows::descend(double tolerance, int max_steps, bool keeps_history, Labe
         }
         if (!is_lower) return false;
         std::swap(at_, trial_);
+        n_lifted = point.back() > 0.0 ? n_lifted + 1 : 0;
         ++record.iterations;
         if (keeps_history)
             record.history.push_back(

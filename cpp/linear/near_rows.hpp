@@ -22,7 +22,8 @@ class NearRows {
 public:
     WordConfig config;
     bool has_background = false;
-    std::int64_t n_positives = 0;  // the first rows
+    bool stops_when_lifted = false;  // end early where far rows stay above their margin: a background describes them
+    std::int64_t n_positives = 0;    // the first rows
     std::vector<std::int64_t> begins;
     std::vector<std::int32_t> words;  // local numbers; the first n_core are the positives'
     std::vector<float> values;
@@ -71,6 +72,7 @@ private:
     };
     void evaluate(Evaluation& out) const;
     void evaluate_rows(std::int64_t begin, std::int64_t end, Evaluation& out) const;
+    template <bool kHolds>
     void evaluate_run(const Run& run, Evaluation& out) const;
     void evaluate_pairs(Evaluation& out) const;
     void set_step(double tolerance);

@@ -21,35 +21,65 @@ void NearWords::make_free(std::int32_t feature) {
 }
 
 void NearWords::add_rows(std::span<const std::int32_t> row_ids, std::span<const float> offsets) {
-    constexpr std::size_t kFar = 12;  // rows and then what is known of their words are fetched so many rows ahead
-    constexpr std::size_t kNear = 5;
-    auto at = static_cast<std::size_t>(begins_.back());
-    std::size_t most = at;
-    for (const std::int32_t row : row_ids) most += static_cast<std::size_t>(rows_.size(row));
-    words_.resize(most);
-    values_.resize(most);
-    for (std::size_t i = 0; i < row_ids.size(); ++i) {
-        if (i + kFar < row_ids.size()) rows_.prefetch(row_ids[i + kFar]);
-        if (i + kNear < row_ids.size())
-            rows_.for_each(row_ids[i + kNear],
-                           [&](std::int32_t feature, float) { __builtin_prefetch(locals_.data() + feature); });
-        const std::int32_t row = row_ids[i];
-        if (!is_near_.add(row)) continue;
-        row_ids_.push_back(row);
-        offsets_.push_back(offsets.empty() ? 1.0F : offsets[row]);
-        rows_.for_each(row, [&](std::int32_t feature, float value) {
-            const std::int32_t local = locals_[feature];
-            words_[at] = local < 0 ? add_word(feature) : local;
-            values_[at++] = value;
-        });
-        begins_.push_back(static_cast<std::int64_t>(at));
+    for (const std::int32_t row : row_ids)
+        if (is_near_.add(row))
+            add_row(row, {postings_.ordered.row_indices(row), postings_.ordered.row_values(row)}, offsets);
+}
+
+void NearWords::add_postings(std::span<const std::int64_t> postings, std::span<const float> offsets) {
+    // Where the row is, the row, and what is known of its words are fetched so many rows ahead.
+    constexpr std::size_t kFarthest = 32;
+    constexpr std::size_t kFar = 16;
+    constexpr std::size_t kNear = 6;
+    for (std::size_t i = 0; i < postings.size(); ++i) {
+        if (i + kFarthest < postings.size()) postings_.prefetch_place(postings[i + kFarthest]);
+        if (i + kFar < postings.size()) postings_.prefetch(postings[i + kFar]);
+        if (i + kNear < postings.size())
+            for (const std::int32_t feature : postings_.row(postings[i + kNear]).features)
+                __builtin_prefetch(locals_.data() + feature);
+        const std::int32_t row = postings_.row_ids[postings[i]];
+        if (is_near_.add(row)) add_row(row, postings_.row(postings[i]), offsets);
     }
-    words_.resize(at);
-    values_.resize(at);
+}
+
+void NearWords::add_row(std::int32_t row, const WordsView& words, std::span<const float> offsets) {
+    const auto begin = static_cast<std::size_t>(begins_.back());
+    const std::size_t end = begin + words.features.size();
+    if (end > words_.size()) {
+        words_.resize(2 * end);
+        values_.resize(2 * end);
+    }
+    for (std::size_t i = 0; i < words.features.size(); ++i) {
+        const std::int32_t local = locals_[words.features[i]];
+        words_[begin + i] = local < 0 ? add_word(words.features[i]) : local;
+        values_[begin + i] = words.values[i];
+    }
+    row_ids_.push_back(row);
+    offsets_.push_back(offsets.empty() ? 1.0F : offsets[row]);
+    begins_.push_back(static_cast<std::int64_t>(end));
+}
+
+void NearWords::set_offsets(std::span<const float> offsets) {
+    for (std::size_t i = 0; i < row_ids_.size(); ++i) offsets_[i] = offsets[row_ids_[i]];
+}
+
+void NearWords::keep_free(std::vector<double>& point, std::size_t n_kept) {
+    const std::size_t n_free = free_features_.size();
+    std::size_t at = n_kept;
+    for (std::size_t i = n_kept; i < n_free; ++i) {
+        const std::int32_t feature = free_features_[i];
+        numbers_[locals_[feature]] = point[i] == 0.0 ? -1 : static_cast<std::int32_t>(at);
+        if (point[i] == 0.0) continue;
+        free_features_[at] = feature;
+        point[at++] = point[i];
+    }
+    point[at] = point[n_free];
+    point.resize(at + 1);
+    free_features_.resize(at);
 }
 
 void NearWords::make_all_free() {
-    for (const std::int32_t word : words_) make_free(features_[word]);
+    for (std::int64_t i = 0; i < begins_.back(); ++i) make_free(features_[words_[i]]);
 }
 
 void NearWords::arrange(NearRows& near) {
@@ -57,8 +87,9 @@ void NearWords::arrange(NearRows& near) {
     const std::size_t n_positives = static_cast<std::size_t>(near.n_positives);
     const std::size_t n_free = free_features_.size();
     free_begins_.resize(n_rows + 1);
-    free_words_.resize(words_.size() + 1);  // entries that are not kept are written too, and then written over
-    free_values_.resize(words_.size() + 1);
+    const auto n_entries = static_cast<std::size_t>(begins_.back());
+    free_words_.resize(n_entries + 1);  // entries that are not kept are written too, and then written over
+    free_values_.resize(n_entries + 1);
     classes_.resize(n_rows);
     class_begins_.assign(n_free + 3, 0);
     std::size_t n_kept = 0;
@@ -142,8 +173,6 @@ void NearWords::forget_rows() {
     row_ids_.clear();
     offsets_.clear();
     begins_.assign(1, 0);
-    words_.clear();
-    values_.clear();
     order_.clear();
 }
 

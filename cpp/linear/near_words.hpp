@@ -16,8 +16,10 @@ namespace longtail::linear {
 
 class NearWords {
 public:
-    explicit NearWords(const SparseRows& rows)
-        : rows_(rows), locals_(static_cast<std::size_t>(rows.n_features()), -1), is_near_(rows.n_rows()) {}
+    explicit NearWords(const PostingsView& postings)
+        : postings_(postings),
+          locals_(static_cast<std::size_t>(postings.ordered.n_cols), -1),
+          is_near_(postings.ordered.n_rows) {}
 
     // Of a feature among all words seen so far, or -1.
     std::int32_t local(std::int32_t feature) const { return locals_[feature]; }
@@ -30,6 +32,10 @@ public:
     std::size_t n_rows() const { return row_ids_.size(); }
     // Rows that are not near yet become so; offsets of all rows, or none where they are 1.
     void add_rows(std::span<const std::int32_t> row_ids, std::span<const float> offsets);
+    void add_postings(std::span<const std::int64_t> postings, std::span<const float> offsets);  // their rows
+    void set_offsets(std::span<const float> offsets);                                           // of all rows
+    // Of the free words after the first `n_kept`, those without a weight become fixed and leave the point.
+    void keep_free(std::vector<double>& point, std::size_t n_kept);
     void make_all_free();  // every word of the rows
     // Hand the rows to the solver: positives first, then the rows of one free word, by word, then those of two.
     void arrange(NearRows& near);
@@ -46,8 +52,9 @@ public:
 
 private:
     std::int32_t add_word(std::int32_t feature);
+    void add_row(std::int32_t row, const WordsView& words, std::span<const float> offsets);
 
-    const SparseRows& rows_;
+    PostingsView postings_;
     std::vector<std::int32_t> locals_;    // of each feature, or -1
     std::vector<std::int32_t> features_;  // by local number,
     std::vector<std::int32_t> numbers_;   // among the free words, or -1,
@@ -59,7 +66,7 @@ private:
     std::vector<std::int32_t> row_ids_;
     std::vector<float> offsets_;
     std::vector<std::int64_t> begins_{0};
-    std::vector<std::int32_t> words_;  // local numbers
+    std::vector<std::int32_t> words_;  // local numbers; longer than needed, as are the values
     std::vector<float> values_;
     // The order of the solver: by class, which is the number of the only free word, or else how many there are.
     std::vector<std::size_t> classes_;

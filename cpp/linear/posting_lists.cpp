@@ -2,29 +2,38 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace longtail::linear {
 
 namespace {
 
+constexpr std::int64_t kMaxCopied = 16;  // longest row that has copies
+
+// The features, those in most rows first.
+std::vector<std::int32_t> order_features(const SparseRows& rows) {
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(rows.n_features()), 0);
+    for (std::int64_t row = 0; row < rows.n_rows(); ++row)
+        rows.for_each(row, [&](std::int32_t feature, float) { ++counts[feature]; });
+    std::vector<std::int32_t> features(counts.size());
+    std::iota(features.begin(), features.end(), 0);
+    std::stable_sort(features.begin(), features.end(),
+                     [&](std::int32_t a, std::int32_t b) { return counts[a] > counts[b]; });
+    return features;
+}
+
 // Rows by their two most frequent words.
-std::vector<std::int32_t> order_rows(const SparseRows& rows, const std::vector<std::int64_t>& indptr) {
-    std::vector<std::int32_t> features(indptr.size() - 1);
-    for (std::size_t i = 0; i < features.size(); ++i) features[i] = static_cast<std::int32_t>(i);
-    std::stable_sort(features.begin(), features.end(), [&](std::int32_t a, std::int32_t b) {
-        return indptr[a + 1] - indptr[a] > indptr[b + 1] - indptr[b];
-    });
-    std::vector<std::uint32_t> ranks(features.size());
-    for (std::size_t i = 0; i < features.size(); ++i) ranks[features[i]] = static_cast<std::uint32_t>(i);
+std::vector<std::int32_t> order_rows(const SparseRows& rows, const std::vector<std::int32_t>& numbers) {
     std::vector<std::pair<std::uint64_t, std::int32_t>> keys;
     keys.reserve(static_cast<std::size_t>(rows.n_rows()));
     for (std::int64_t row = 0; row < rows.n_rows(); ++row) {
         std::uint64_t first = std::numeric_limits<std::uint32_t>::max();
         std::uint64_t second = first;
         rows.for_each(row, [&](std::int32_t feature, float) {
-            second = std::min<std::uint64_t>(second, std::max<std::uint64_t>(first, ranks[feature]));
-            first = std::min<std::uint64_t>(first, ranks[feature]);
+            const auto number = static_cast<std::uint64_t>(numbers[feature]);
+            second = std::min(second, std::max(first, number));
+            first = std::min(first, number);
         });
         keys.emplace_back(first << 32U | second, static_cast<std::int32_t>(row));
     }
@@ -39,22 +48,25 @@ std::vector<std::int32_t> order_rows(const SparseRows& rows, const std::vector<s
 
 Postings::Postings(const SparseRows& rows)
     : places(static_cast<std::size_t>(rows.n_rows())),
-      indptr(static_cast<std::size_t>(rows.n_features()) + 1, 0),
+      features(order_features(rows)),
+      indptr(features.size() + 1, 0),
       row_ids(static_cast<std::size_t>(rows.n_stored())),
       values(row_ids.size()) {
+    std::vector<std::int32_t> numbers(features.size());
+    for (std::size_t i = 0; i < features.size(); ++i) numbers[features[i]] = static_cast<std::int32_t>(i);
     for (std::int64_t row = 0; row < rows.n_rows(); ++row)
-        rows.for_each(row, [&](std::int32_t feature, float) { ++indptr[feature + 1]; });
-    for (std::int64_t feature = 0; feature < rows.n_features(); ++feature) indptr[feature + 1] += indptr[feature];
+        rows.for_each(row, [&](std::int32_t feature, float) { ++indptr[numbers[feature] + 1]; });
+    for (std::size_t number = 0; number < features.size(); ++number) indptr[number + 1] += indptr[number];
     std::vector<std::int64_t> cursor(indptr.begin(), indptr.end() - 1);
     std::vector<std::pair<float, std::int32_t>> entries(row_ids.size());
     row_indptr.reserve(places.size() + 1);
     row_features.reserve(row_ids.size());
     row_values.reserve(row_ids.size());
     std::int32_t place = 0;
-    for (const std::int32_t row : order_rows(rows, indptr)) {
+    for (const std::int32_t row : order_rows(rows, numbers)) {
         rows.for_each(row, [&](std::int32_t feature, float value) {
-            entries[cursor[feature]++] = {-value, place};
-            row_features.push_back(feature);
+            entries[cursor[numbers[feature]]++] = {-value, place};
+            row_features.push_back(numbers[feature]);
             row_values.push_back(value);
         });
         row_indptr.push_back(static_cast<std::int64_t>(row_features.size()));
@@ -77,6 +89,25 @@ Postings::Postings(const SparseRows& rows)
     }
     sums.push_back(sum);
     squares.push_back(square);
+    copy_rows();
+}
+
+void Postings::copy_rows() {
+    const auto n_copied = [&](std::int32_t row) {
+        const std::int64_t size = row_indptr[row + 1] - row_indptr[row];
+        return size <= kMaxCopied ? size : 0;
+    };
+    copy_begins.reserve(row_ids.size() + 1);
+    for (const std::int32_t row : row_ids) copy_begins.push_back(copy_begins.back() + n_copied(row));
+    copy_features.resize(static_cast<std::size_t>(copy_begins.back()));
+    copy_values.resize(copy_features.size());
+    for (std::size_t posting = 0; posting < row_ids.size(); ++posting) {
+        const std::int64_t shift = row_indptr[row_ids[posting]] - copy_begins[posting];
+        for (std::int64_t i = copy_begins[posting]; i < copy_begins[posting + 1]; ++i) {
+            copy_features[i] = row_features[i + shift];
+            copy_values[i] = row_values[i + shift];
+        }
+    }
 }
 
 }  // namespace longtail::linear

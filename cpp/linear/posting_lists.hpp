@@ -5,7 +5,9 @@
 // column, and what they add to a loss and its derivatives is a difference of two sums.
 //
 // The rows themselves are here once more in another order: those that share their most frequent word stand together, and
-// among them those that share the next. The rows of a word are then in few places of the memory.
+// among them those that share the next. The rows of a word are then in few places of the memory. And each posting has a
+// copy of its row, so that to look at the rows of a word is one walk through the memory. Long rows have none: a row of n
+// words would have n copies.
 
 #include <bit>
 #include <cstdint>
@@ -17,14 +19,41 @@
 
 namespace longtail::linear {
 
+// The entries of a row.
+struct WordsView {
+    std::span<const std::int32_t> features;
+    std::span<const float> values;
+};
+
+// Features have numbers of their own here, the most frequent ones first: what is known of them is then mostly in the
+// cache.
 struct PostingsView {
-    std::span<const std::int32_t> places;  // of each row of X in the order; empty: not made yet
+    std::span<const std::int32_t> places;    // of each row of X in the order; empty: not made yet
+    std::span<const std::int32_t> features;  // of X, by number
     CsrView ordered;
     std::span<const std::int64_t> indptr;   // n_features + 1
     std::span<const std::int32_t> row_ids;  // places in the order
     std::span<const float> values;
-    std::span<const double> sums;     // of all values before a place; n_stored + 1
-    std::span<const double> squares;  // of their squares
+    std::span<const double> sums;               // of all values before a place; n_stored + 1
+    std::span<const double> squares;            // of their squares
+    std::span<const std::int64_t> copy_begins;  // n_stored + 1; a posting of a long row has no copy
+    std::span<const std::int32_t> copy_features;
+    std::span<const float> copy_values;
+
+    WordsView row(std::int64_t posting) const {
+        const std::int64_t begin = copy_begins[posting];
+        const auto size = static_cast<std::size_t>(copy_begins[posting + 1] - begin);
+        if (size == 0) return {ordered.row_indices(row_ids[posting]), ordered.row_values(row_ids[posting])};
+        return {copy_features.subspan(begin, size), copy_values.subspan(begin, size)};
+    }
+    void prefetch_place(std::int64_t posting) const {
+        __builtin_prefetch(copy_begins.data() + posting);
+        __builtin_prefetch(row_ids.data() + posting);
+    }
+    void prefetch(std::int64_t posting) const {
+        __builtin_prefetch(copy_features.data() + copy_begins[posting]);
+        __builtin_prefetch(copy_values.data() + copy_begins[posting]);
+    }
 };
 
 struct Postings {
@@ -32,11 +61,14 @@ struct Postings {
     PostingsView view() const {
         const auto n_rows = static_cast<std::int64_t>(places.size());
         const auto n_features = static_cast<std::int64_t>(indptr.size()) - 1;
-        return {places, {n_rows, n_features, row_indptr, row_features, row_values}, indptr, row_ids, values, sums,
-                squares};
+        return {places,        features,   {n_rows, n_features, row_indptr, row_features, row_values},
+                indptr,        row_ids,    values,
+                sums,          squares,    copy_begins,
+                copy_features, copy_values};
     }
 
     std::vector<std::int32_t> places;
+    std::vector<std::int32_t> features;
     std::vector<std::int64_t> row_indptr{0};
     std::vector<std::int32_t> row_features;
     std::vector<float> row_values;
@@ -45,6 +77,12 @@ struct Postings {
     std::vector<float> values;
     std::vector<double> sums;
     std::vector<double> squares;
+    std::vector<std::int64_t> copy_begins{0};
+    std::vector<std::int32_t> copy_features;
+    std::vector<float> copy_values;
+
+private:
+    void copy_rows();
 };
 
 // A set of small numbers: one bit for each, so that it stays in the cache.

@@ -16,6 +16,7 @@ constexpr int kMaxSwitches = 3;  // from a shift of the far rows to the backgrou
 constexpr int kMaxBalances = 20;
 constexpr double kWordShare = 0.3;      // of the tolerance, for the problem over the positives' words
 constexpr double kNearShare = 0.1;      // for the near rows: the scale of the background needs it
+constexpr double kLeastShare = 0.005;   // for the near rows when the scale is not found
 constexpr double kFixedShare = 0.4;     // what is left when the largest entries of the others become free
 constexpr std::size_t kGrowth = 4;      // so many times the near rows may join at once
 constexpr std::size_t kFewRows = 4000;  // up to so many near rows all their words are free at once
@@ -35,24 +36,29 @@ PostingsTrainer::PostingsTrainer(const SparseRows& rows, const OvaLabels& labels
       rows_(postings_.ordered),
       background_(moments.background.empty() ? solve_background(rows, moments, config, control)
                                              : Background(moments.background)),
-      holder_indptr_(static_cast<std::size_t>(rows.n_features()) + 1, 0),
-      is_found_(rows.n_rows()),
+      is_core_(rows.n_features()),
       is_listed_(rows.n_rows()),
-      near_words_(rows_),
-      is_joining_(rows.n_rows()) {
-    std::vector<std::int32_t> holders;
+      near_words_(postings_) {
+    near_.stops_when_lifted = true;
+    // From here on features have the numbers of the postings.
+    std::vector<double> weights;
+    weights.reserve(postings_.features.size());
+    for (const std::int32_t feature : postings_.features) weights.push_back(background_.weights[feature]);
+    background_.weights = std::move(weights);
     row_gaps_.reserve(static_cast<std::size_t>(rows.n_rows()));
-    for (std::int64_t row = 0; row < rows.n_rows(); ++row) {
+    for (std::int64_t row = 0; row < rows.n_rows(); ++row)
         row_gaps_.push_back(static_cast<float>(background_.gap(rows_, row)));
-        if (row_gaps_.back() <= 0.0F) continue;
-        holders.push_back(static_cast<std::int32_t>(row));
-        rows_.for_each(row, [&](std::int32_t feature, float) { ++holder_indptr_[feature + 1]; });
+    posting_gaps_.reserve(postings_.row_ids.size());
+    holder_indptr_.reserve(postings_.indptr.size());
+    holder_indptr_.push_back(0);
+    for (std::int64_t feature = 0; feature < rows.n_features(); ++feature) {
+        const std::int64_t begin = postings_.indptr[feature];
+        for (std::int64_t i = begin; i < postings_.indptr[feature + 1]; ++i) {
+            posting_gaps_.push_back(row_gaps_[postings_.row_ids[i]]);
+            if (posting_gaps_.back() > 0.0F) holder_places_.push_back(static_cast<std::int32_t>(i - begin));
+        }
+        holder_indptr_.push_back(static_cast<std::int64_t>(holder_places_.size()));
     }
-    for (std::int64_t i = 0; i < rows.n_features(); ++i) holder_indptr_[i + 1] += holder_indptr_[i];
-    holder_ids_.resize(static_cast<std::size_t>(holder_indptr_.back()));
-    std::vector<std::int64_t> cursor(holder_indptr_.begin(), holder_indptr_.end() - 1);
-    for (const std::int32_t row : holders)
-        rows_.for_each(row, [&](std::int32_t feature, float) { holder_ids_[cursor[feature]++] = row; });
 }
 
 bool PostingsTrainer::suits(const SparseRows& rows, const OvaConfig& config) {
@@ -97,13 +103,25 @@ bool PostingsTrainer::train_label(std::int64_t label) {
         if (record_.iterations >= config_.max_iterations || !solve_near()) return false;
         const bool is_background = near_.has_background;
         const bool is_lifted = !is_background && near_.point.back() > 0.0;  // far rows are above their margin
+        const double lift = near_.point.back();
         if (is_lifted) {
             near_.point.back() = 0.0;
             core_.point.back() = 0.0;
             near_.refresh();
         }
-        if (gather_above(is_background ? 0.0 : few_above())) {
-            add_joining();
+        if (is_background && near_.point.back() == 0.0 && config_.bias * bias_entry() > kWordShare * start_.tolerance) {
+            begin_near(false);  // the rows here hold the bias weight after all
+            continue;
+        }
+        const double floor = is_background ? 0.0 : few_above();
+        if (gather_above(floor)) {
+            // Many new rows may push the far ones back below their margin.
+            if (is_lifted && floor == 0.0 && 2 * joining_.size() < near_words_.n_rows()) {
+                if (++n_switches > kMaxSwitches) return false;
+                switch_to_background(lift);
+            } else {
+                add_joining();
+            }
             continue;
         }
         const double fixed_square = near_words_.set_fixed_gradient(near_.slopes());
@@ -117,52 +135,71 @@ bool PostingsTrainer::train_label(std::int64_t label) {
             return true;
         }
         if (is_lifted) {
-            if (++n_switches > kMaxSwitches || !begin_near(true)) return false;
+            if (++n_switches > kMaxSwitches) return false;
+            switch_to_background(lift);
             continue;
         }
-        if (free_words()) continue;
-        if (!is_background || near_.point.back() > 0.0 || bias_part <= kWordShare * start_.tolerance) return false;
-        begin_near(false);  // the rows here hold the bias weight after all
+        if (!free_words()) return false;
     }
     return false;
 }
 
 // The positives, and the rows with several of their words, as they look through those words; the others are in the
-// columns of the words.
+// columns of the words. The largest column is not walked through: such a row is in another one too.
 void PostingsTrainer::find_rows(std::span<const std::int32_t> positives) {
     core_.clear();
+    listed_.assign(positives.size(), -1);
     core_.n_positives = static_cast<std::int64_t>(positives.size());
-    for (const std::int32_t row : positives) core_.rows.push_back(postings_.places[row]);
-    for (const std::int32_t row : core_.rows) {
-        is_found_.add(row);
+    for (const std::int32_t original : positives) {
+        const std::int32_t row = postings_.places[original];
+        core_.rows.push_back(row);
         is_listed_.add(row);
-        rows_.for_each(row, [&](std::int32_t feature, float) { near_words_.make_free(feature); });
-    }
-    n_core_ = static_cast<std::int64_t>(near_words_.free_features().size());
-    std::int64_t n_found = core_.n_positives;
-    for (const std::int32_t feature : near_words_.free_features()) {
-        const std::int64_t begin = postings_.indptr[feature];
-        const std::int64_t end = postings_.indptr[feature + 1];
-        core_.columns.push_back({postings_.values.data() + begin, postings_.sums.data() + begin,
-                                 postings_.squares.data() + begin, end - begin});
-        for (std::int64_t i = begin; i < end; ++i) {
-            const std::int32_t row = postings_.row_ids[i];
-            if (is_found_.add(row))
-                ++n_found;
-            else if (is_listed_.add(row))
-                core_.rows.push_back(row);
-        }
-    }
-    for (const std::int32_t row : core_.rows) {
         rows_.for_each(row, [&](std::int32_t feature, float value) {
-            if (near_words_.number(feature) < 0) return;
+            near_words_.make_free(feature);
+            is_core_.add(feature);
             core_.places.push_back(near_words_.number(feature));
             core_.values.push_back(value);
         });
         core_.begins.push_back(static_cast<std::int64_t>(core_.places.size()));
     }
+    const std::vector<std::int32_t>& features = near_words_.free_features();
+    n_core_ = static_cast<std::int64_t>(features.size());
+    std::size_t largest = 0;
+    std::int64_t n_postings = 0;
+    for (std::size_t place = 0; place < features.size(); ++place) {
+        const std::int64_t begin = postings_.indptr[features[place]];
+        const std::int64_t size = postings_.indptr[features[place] + 1] - begin;
+        core_.columns.push_back(
+            {postings_.values.data() + begin, postings_.sums.data() + begin, postings_.squares.data() + begin, size});
+        if (size > core_.columns[largest].size) largest = place;
+        n_postings += size;
+    }
+    for (std::size_t place = 0; place < features.size(); ++place)
+        if (place != largest) list_rows(features[place]);
+    // Each row that is not listed is in one column.
+    const std::int64_t n_found =
+        n_postings - static_cast<std::int64_t>(core_.places.size()) + static_cast<std::int64_t>(core_.rows.size());
     core_.config = {config_.cost, start_.positive_cost, 1.0 / (static_cast<double>(config_.bias) * config_.bias),
-                    static_cast<double>(rows_.n_rows()) - static_cast<double>(n_found)};
+                    static_cast<double>(rows_.n_rows() - n_found)};
+}
+
+// List the rows of a column that have other words of the positives too.
+void PostingsTrainer::list_rows(std::int32_t feature) {
+    for (std::int64_t i = postings_.indptr[feature]; i < postings_.indptr[feature + 1]; ++i) {
+        const auto [others, values] = postings_.row(i);
+        int n_shared = 0;
+        for (const std::int32_t other : others) n_shared += is_core_.has(other) ? 1 : 0;
+        const std::int32_t row = postings_.row_ids[i];
+        if (n_shared < 2 || !is_listed_.add(row)) continue;
+        core_.rows.push_back(row);
+        listed_.push_back(i);
+        for (std::size_t j = 0; j < others.size(); ++j) {
+            if (!is_core_.has(others[j])) continue;
+            core_.places.push_back(near_words_.number(others[j]));
+            core_.values.push_back(values[j]);
+        }
+        core_.begins.push_back(static_cast<std::int64_t>(core_.places.size()));
+    }
 }
 
 // Begin where the mean of the positives has margin 1, and a row without any of their words -1.
@@ -179,7 +216,7 @@ void PostingsTrainer::start_words() {
 // Solve over the near rows; with a background also find the scale at which the bias weight rests. The rows here hardly
 // see it, so that a few turns suffice.
 bool PostingsTrainer::solve_near() {
-    const double tolerance = kNearShare * start_.tolerance;
+    double tolerance = kNearShare * start_.tolerance;
     const int max_steps = config_.max_iterations;
     double pull = background_.pull;
     double last_t = 0.0;
@@ -198,6 +235,8 @@ bool PostingsTrainer::solve_near() {
         last_t = t;
         last_entry = entry;
         near_.point.back() = std::max(0.0, t - entry / pull);
+        // What is left of the gradient hides how the entry depends on the scale.
+        if (turn > 0) tolerance = std::max(0.5 * tolerance, kLeastShare * start_.tolerance);
     }
     return false;
 }
@@ -225,15 +264,7 @@ bool PostingsTrainer::begin_near(bool by_background) {
 
 // Make the rows that were found near ones.
 void PostingsTrainer::add_joining() {
-    // In the order of the rows in memory; where there are many, through a bit for each row.
-    if (64 * static_cast<std::int64_t>(joining_.size()) < rows_.n_rows() / 8) {
-        std::sort(joining_.begin(), joining_.end());
-    } else {
-        for (const std::int32_t row : joining_) is_joining_.add(row);
-        joining_.clear();
-        is_joining_.take_all([&](std::int64_t row) { joining_.push_back(static_cast<std::int32_t>(row)); });
-    }
-    near_words_.add_rows(joining_, offsets());
+    near_words_.add_postings(joining_, offsets());
     joining_.clear();
     // With a background a word is free only together with the far rows that it would move.
     if (!near_.has_background && near_words_.n_rows() <= kFewRows) near_words_.make_all_free();
@@ -244,26 +275,27 @@ void PostingsTrainer::add_joining() {
 bool PostingsTrainer::gather_above(double floor) {
     const double t = core_.point.back();
     const bool has_background = near_.has_background;
-    for (std::size_t i = 0; i < core_.rows.size(); ++i) {
+    const auto n_listed = static_cast<std::int64_t>(core_.rows.size());
+    for (std::int64_t i = core_.n_positives; i < n_listed; ++i) {
         const std::int32_t row = core_.rows[i];
-        if (t * offset(row) + core_.list_sum(static_cast<std::int64_t>(i)) > floor && !near_words_.has_row(row))
-            joining_.push_back(row);
+        if (t * offset(row) + core_.list_sum(i) > floor && !near_words_.has_row(row)) joining_.push_back(listed_[i]);
     }
     for (std::int64_t place = 0; place < n_core_; ++place) {
         const WordColumn& column = core_.columns[place];
-        const std::int32_t* const row_ids =
-            postings_.row_ids.data() + postings_.indptr[near_words_.free_features()[place]];
+        const std::int64_t first = postings_.indptr[near_words_.free_features()[place]];
+        const std::int32_t* const row_ids = postings_.row_ids.data() + first;
+        const float* const gaps = posting_gaps_.data() + first;
         const double weight = core_.point[place];
+        const auto join = [&](std::int64_t i) {
+            if (!is_listed_.has(row_ids[i]) && !near_words_.has_row(row_ids[i])) joining_.push_back(first + i);
+        };
         if (!has_background) {
             const auto [begin, end] = column.above(t, weight, floor);
-            for (std::int64_t i = begin; i < end; ++i)
-                if (!is_listed_.has(row_ids[i]) && !near_words_.has_row(row_ids[i])) joining_.push_back(row_ids[i]);
+            for (std::int64_t i = begin; i < end; ++i) join(i);
             continue;
         }
         for (std::int64_t i = 0; i < column.size; ++i)
-            if (t * row_gaps_[row_ids[i]] + weight * column.values[i] > floor && !is_listed_.has(row_ids[i]) &&
-                !near_words_.has_row(row_ids[i]))
-                joining_.push_back(row_ids[i]);
+            if (t * gaps[i] + weight * column.values[i] > floor) join(i);
     }
     return !joining_.empty();
 }
@@ -328,12 +360,13 @@ void PostingsTrainer::hand_over(std::int64_t label, double gradient_norm) {
         for (std::int32_t feature = 0; feature < rows_.n_features(); ++feature) {
             const std::int32_t number = near_words_.number(feature);
             const double own = number < 0 ? 0.0 : near_.point[number];
-            weights.emplace_back(feature, static_cast<float>(own + t * background_.weights[feature]));
+            weights.emplace_back(postings_.features[feature],
+                                 static_cast<float>(own + t * background_.weights[feature]));
         }
     else
         for (std::size_t i = 0; i < features.size(); ++i)
             weights.emplace_back(
-                features[i],
+                postings_.features[features[i]],
                 static_cast<float>(near_.point[i] + (has_background ? t * background_.weights[features[i]] : 0.0)));
     std::sort(weights.begin(), weights.end());
     record_.last_objective = objective();
@@ -345,9 +378,7 @@ void PostingsTrainer::hand_over(std::int64_t label, double gradient_norm) {
 
 void PostingsTrainer::forget_label() {
     for (const std::int32_t feature : std::span(near_words_.free_features()).first(n_core_))
-        for (std::int64_t i = postings_.indptr[feature]; i < postings_.indptr[feature + 1]; ++i)
-            is_found_.remove_around(postings_.row_ids[i]);
-    for (std::int64_t i = 0; i < core_.n_positives; ++i) is_found_.remove_around(core_.rows[i]);
+        is_core_.remove_around(feature);
     for (const std::int32_t row : core_.rows) is_listed_.remove_around(row);
     near_words_.forget_all();
     core_.clear();

@@ -45,9 +45,12 @@ public:
 private:
     bool train_label(std::int64_t label);
     void find_rows(std::span<const std::int32_t> positives);
+    void list_rows(std::int32_t feature);
     void start_words();
     bool begin_near(bool by_background);
     bool solve_columns();
+    void switch_to_background(double lift);
+    double scale_for(double lift) const;
     float offset(std::int32_t row) const { return near_.has_background ? row_gaps_[row] : 1.0F; }
     std::span<const float> offsets() const { return near_.has_background ? row_gaps_ : std::span<const float>(); }
     bool gather_above(double floor);
@@ -70,23 +73,24 @@ private:
     PostingsView postings_;
     SparseRows rows_;  // in the order of the postings, as are all numbers of rows below
     Background background_;
-    std::vector<float> row_gaps_;  // of each row in the background
-    // The rows of each feature that hold the background: those with a gap above zero.
+    std::vector<float> row_gaps_;      // of each row in the background
+    std::vector<float> posting_gaps_;  // of the row of each posting
+    // The rows of each feature that hold the background, those with a gap above zero: their places in its column.
     std::vector<std::int64_t> holder_indptr_;
-    std::vector<std::int32_t> holder_ids_;
+    std::vector<std::int32_t> holder_places_;
 
     // Of one label.
     LabelStart start_;
     LabelRecord record_;
-    std::int64_t n_core_ = 0;  // words of the positives: the first ones that are free
-    BitSet is_found_;          // rows in the postings of the positives' words
-    BitSet is_listed_;         // those that core_ lists
+    std::int64_t n_core_ = 0;           // words of the positives: the first ones that are free
+    BitSet is_core_;                    // their features
+    BitSet is_listed_;                  // rows that core_ lists,
+    std::vector<std::int64_t> listed_;  // a posting of each; of a positive none
     WordProblem core_;
     NearWords near_words_;
     NearRows near_;
-    std::vector<std::int32_t> column_rows_;  // while the columns are solved
-    std::vector<std::int32_t> joining_;      // rows that will be near
-    BitSet is_joining_;                      // while they are sorted; else empty
+    std::vector<std::int64_t> column_postings_;  // while the columns are solved
+    std::vector<std::int64_t> joining_;          // postings of rows that will be near
 };
 
 }  // namespace longtail::linear

@@ -14,14 +14,31 @@ double PostingsTrainer::bias_entry() const {
 
 // The rows with a word that hold the background: once its weight moves they no longer follow it.
 void PostingsTrainer::find_holders(std::int32_t feature) {
-    for (std::int64_t i = holder_indptr_[feature]; i < holder_indptr_[feature + 1]; ++i)
-        if (!near_words_.has_row(holder_ids_[i])) joining_.push_back(holder_ids_[i]);
+    for (std::int64_t i = holder_indptr_[feature]; i < holder_indptr_[feature + 1]; ++i) {
+        const std::int64_t posting = postings_.indptr[feature] + holder_places_[i];
+        if (!near_words_.has_row(postings_.row_ids[posting])) joining_.push_back(posting);
+    }
+}
+
+// The scale at which the far rows pull as much as they do when each of them has the gap `lift`.
+double PostingsTrainer::scale_for(double lift) const {
+    return 2.0 * core_.config.cost * core_.config.n_far * lift / background_.pull;
+}
+
+// Go on with the near rows and the weights that were found for far rows that share one shift, which is `lift`.
+void PostingsTrainer::switch_to_background(double lift) {
+    near_.has_background = true;
+    near_.point.back() = scale_for(lift);
+    near_words_.set_offsets(row_gaps_);
+    near_words_.keep_free(near_.point, static_cast<std::size_t>(n_core_));
+    for (const std::int32_t feature : near_words_.free_features()) find_holders(feature);
+    add_joining();
 }
 
 // Solve over the positives' words and all rows that have one of them, straight from the columns; the rows with a slope
 // of their own will be near.
 bool PostingsTrainer::solve_columns() {
-    column_rows_.assign(core_.rows.begin(), core_.rows.begin() + core_.n_positives);
+    column_postings_.assign(static_cast<std::size_t>(core_.n_positives), -1);
     near_.clear_rows();
     const auto add_listed = [&](std::int64_t i) {
         near_.offsets.push_back(row_gaps_[core_.rows[i]]);
@@ -34,13 +51,12 @@ bool PostingsTrainer::solve_columns() {
     for (std::int64_t i = 0; i < core_.n_positives; ++i) add_listed(i);
     for (std::int64_t place = 0; place < n_core_; ++place) {
         const WordColumn& column = core_.columns[place];
-        const std::int32_t* const row_ids =
-            postings_.row_ids.data() + postings_.indptr[near_words_.free_features()[place]];
+        const std::int64_t begin = postings_.indptr[near_words_.free_features()[place]];
         const auto first = static_cast<std::int64_t>(near_.offsets.size());
         for (std::int64_t i = 0; i < column.size; ++i) {
-            if (is_listed_.has(row_ids[i])) continue;
-            column_rows_.push_back(row_ids[i]);
-            near_.offsets.push_back(row_gaps_[row_ids[i]]);
+            if (is_listed_.has(postings_.row_ids[begin + i])) continue;
+            column_postings_.push_back(begin + i);
+            near_.offsets.push_back(posting_gaps_[begin + i]);
             near_.values.push_back(column.values[i]);
         }
         const auto last = static_cast<std::int64_t>(near_.offsets.size());
@@ -53,14 +69,14 @@ bool PostingsTrainer::solve_columns() {
     for (const bool takes_pairs : {true, false}) {
         for (std::int64_t i = core_.n_positives; i < n_listed; ++i) {
             if ((core_.begins[i + 1] - core_.begins[i] == 2) != takes_pairs) continue;
-            column_rows_.push_back(core_.rows[i]);
+            column_postings_.push_back(listed_[i]);
             add_listed(i);
         }
         if (takes_pairs) near_.last_pair = static_cast<std::int64_t>(near_.offsets.size());
     }
     if (!solve_near()) return false;
-    for (std::size_t row = static_cast<std::size_t>(core_.n_positives); row < column_rows_.size(); ++row)
-        if (near_.slopes()[row] != 0.0 || near_.offsets[row] > 0.0F) joining_.push_back(column_rows_[row]);
+    for (std::size_t row = static_cast<std::size_t>(core_.n_positives); row < column_postings_.size(); ++row)
+        if (near_.slopes()[row] != 0.0 || near_.offsets[row] > 0.0F) joining_.push_back(column_postings_[row]);
     return true;
 }
 

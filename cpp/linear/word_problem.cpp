@@ -72,13 +72,20 @@ void WordProblem::add_lists(Evaluation& out) const {
     double* const last = out.hessian.data() + k * (k + 1);
     const double twice = 2.0 * config.cost;
     for (std::int64_t row = 0; row < static_cast<std::int64_t>(rows.size()); ++row) {
+        const bool is_positive = row < n_positives;
         double margin = t;
+        double largest = 0.0;
+        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) {
+            const double own = point[places[i]] * values[i];
+            margin += own;
+            largest = i == begins[row] ? own : std::max(largest, own);
+        }
+        // Most rows are below their margin, in their columns too.
+        if (!is_positive && margin <= 0.0 && t + largest <= 0.0) continue;
         for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) {
             const std::size_t f = places[i];
             const double value = values[i];
-            const double own = point[f] * value;
-            margin += own;
-            const double gap = t + own;
+            const double gap = t + point[f] * value;
             if (gap <= 0.0) continue;
             out.objective -= config.cost * gap * gap;
             --out.n_active;
@@ -88,7 +95,6 @@ void WordProblem::add_lists(Evaluation& out) const {
             last[f] -= twice * value;
             out.hessian[f * (k + 1) + f] -= twice * value * value;
         }
-        const bool is_positive = row < n_positives;
         const double gap = is_positive ? 2.0 - margin : margin;
         if (gap <= 0.0) continue;
         const double cost = is_positive ? config.positive_cost : config.cost;

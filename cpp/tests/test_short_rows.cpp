@@ -45,13 +45,16 @@ TEST_CASE("postings hold every entry once, largest values first, and the rows in
     const ShortRows csr(300, 40, 1);
     const SparseRows rows(csr.view());
     const Postings postings(rows);
-    const CsrView ordered = postings.view().ordered;
+    const PostingsView view = postings.view();
+    const CsrView ordered = view.ordered;
     std::vector<char> is_taken(300, 0);
     for (std::int64_t row = 0; row < 300; ++row) {
         const std::int32_t place = postings.places[row];
         CHECK(!is_taken[place]);
         is_taken[place] = 1;
-        CHECK(std::ranges::equal(ordered.row_indices(place), csr.view().row_indices(row)));
+        std::vector<std::int32_t> features;  // of X
+        for (const std::int32_t number : ordered.row_indices(place)) features.push_back(view.features[number]);
+        CHECK(std::ranges::equal(features, csr.view().row_indices(row)));
         CHECK(std::ranges::equal(ordered.row_values(place), csr.view().row_values(row)));
     }
     CHECK(postings.indptr.back() == std::ssize(csr.indices));
@@ -65,7 +68,47 @@ TEST_CASE("postings hold every entry once, largest values first, and the rows in
             const auto found = std::ranges::find(words, feature);
             REQUIRE(found != words.end());
             CHECK(ordered.row_values(postings.row_ids[i])[found - words.begin()] == postings.values[i]);
+            CHECK(std::ranges::equal(view.row(i).features, words));
+            CHECK(std::ranges::equal(view.row(i).values, ordered.row_values(postings.row_ids[i])));
         }
+    for (std::int32_t number = 1; number < 40; ++number)
+        CHECK(postings.indptr[number + 1] - postings.indptr[number] <=
+              postings.indptr[number] - postings.indptr[number - 1]);
+}
+
+TEST_CASE("postings of a long row have no copy of it, but give it all the same") {
+    ShortRows csr(20, 40, 5);
+    for (std::int32_t feature = 0; feature < 40; ++feature) {
+        csr.indices.push_back(feature);
+        csr.values.push_back(0.5F);
+    }
+    csr.indptr.push_back(std::ssize(csr.indices));
+    const Postings postings{SparseRows(csr.view())};
+    const PostingsView view = postings.view();
+    const std::int32_t place = postings.places[20];
+    int n_seen = 0;
+    for (std::int64_t i = 0; i < std::ssize(postings.row_ids); ++i) {
+        const bool is_long = postings.row_ids[i] == place;
+        CHECK((view.copy_begins[i] == view.copy_begins[i + 1]) == is_long);
+        CHECK(std::ranges::equal(view.row(i).features, view.ordered.row_indices(postings.row_ids[i])));
+        n_seen += is_long ? 1 : 0;
+    }
+    CHECK(n_seen == 40);
+}
+
+TEST_CASE("free words without a weight become fixed") {
+    const ShortRows csr(30, 20, 6);
+    const Postings postings{SparseRows(csr.view())};
+    NearWords words(postings.view());
+    for (const std::int32_t feature : {4, 9, 2, 11}) words.make_free(feature);
+    std::vector<double> point{0.0, 0.0, 0.0, -0.5, 0.25};
+    words.keep_free(point, 1);
+    CHECK(words.free_features() == std::vector<std::int32_t>{4, 11});
+    CHECK(point == std::vector<double>{0.0, -0.5, 0.25});
+    CHECK(words.number(4) == 0);
+    CHECK(words.number(11) == 1);
+    CHECK(words.number(9) == -1);
+    CHECK(words.number(2) == -1);
 }
 
 TEST_CASE("the rows of a word above a floor are one range of its column") {
@@ -151,9 +194,10 @@ TEST_CASE("the problem over the positives' words ends where the naive gradient o
 
 TEST_CASE("near rows end where the naive gradient over free words is small, and know it over fixed words") {
     const ShortRows csr(300, 50, 3);
-    const SparseRows rows(csr.view());
-    const CsrView view = csr.view();
-    NearWords near_words(rows);
+    const Postings postings{SparseRows(csr.view())};
+    const CsrView view = postings.view().ordered;
+    const SparseRows rows(view);
+    NearWords near_words(postings.view());
     NearRows near;
     Random random(4, 0);
     for (const bool has_background : {false, true}) {
@@ -169,9 +213,17 @@ TEST_CASE("near rows end where the naive gradient over free words is small, and 
         near.point.assign(near_words.free_features().size() + 1, 0.2);
         const auto given = has_background ? std::span<const float>(offsets) : std::span<const float>();
         near_words.add_rows(positives, given);
+        // Rows of the odd features, each once though it may have several of them.
+        std::vector<std::int64_t> joining;
         std::vector<std::int32_t> row_ids;
-        for (std::int32_t row = 0; row < 300; row += 2) row_ids.push_back(row);
-        near_words.add_rows(row_ids, given);
+        for (std::int32_t feature = 1; feature < 50; feature += 2)
+            for (std::int64_t i = postings.indptr[feature]; i < postings.indptr[feature + 1]; ++i) {
+                joining.push_back(i);
+                const std::int32_t row = postings.row_ids[i];
+                if (row != 7 && row != 3 && std::ranges::find(row_ids, row) == row_ids.end()) row_ids.push_back(row);
+            }
+        near_words.add_postings(joining, given);
+        CHECK(near_words.n_rows() == row_ids.size() + 2);
         near_words.arrange(near);
         LabelRecord record;
         for (int turn = 0; turn < 3; ++turn) {

@@ -152,15 +152,16 @@ def _bytes_per_thread(arrays: Arrays, params: dict[str, Any]) -> float:
     if params["loss"] == "logistic":
         return newton if "x_dense" in arrays else max(newton, _SAMPLE_BYTES_PER_FEATURE * n_features + 4 * n_rows)
     if "background" in arrays:  # one label's rows
-        return 8 * len(arrays["x_values"]) + 8 * n_rows + 64 * n_features
+        return 16 * len(arrays["x_values"]) + 8 * n_rows + 64 * n_features
     return SCRATCH_BYTES_PER_FEATURE * n_features + _SCRATCH_BYTES
 
 
 def _scratch_bytes(arrays: Arrays, params: dict[str, Any], n_jobs: int, pilot: _Pilot, strata: NDArray[Any]) -> float:
     n_features, n_rows = int(params["n_features"]), len(arrays["mean_margins"])
     per_thread = _bytes_per_thread(arrays, params)
-    if "background" in arrays:  # the inverted index too
-        return 40 * len(arrays["x_values"]) + 12 * n_rows + _n_threads(arrays, n_jobs) * per_thread
+    if "background" in arrays:  # the inverted index too, with its copies of rows
+        index_bytes = 48 * len(arrays["x_values"]) + 12 * n_rows + 8 * len(arrays["postings_copy_values"])
+        return index_bytes + _n_threads(arrays, n_jobs) * per_thread
     if params["loss"] != "logistic" and params["working_sets"] and params["start"] != "zero":
         per_thread += _LABELS_UNDER_WAY * 8 * min(n_rows, _MAX_CANDIDATES)
         if "x_dense" not in arrays and params["regularize_bias"]:  # else sets of any size are solved by rows
