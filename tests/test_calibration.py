@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import longtail as lt
+from longtail import _core
 from longtail.calibration import brier_score, expected_calibration_error, find_hits, log_loss, reliability
+from longtail.calibration.pairs import Truth, groups_of
 from longtail.calibration.surface import place_pairs
 
 
@@ -130,7 +132,7 @@ def test_probabilities_never_fall_with_the_score() -> None:
     rng = np.random.default_rng(0)
     scores = rng.random(4000).astype(np.float32)
     hits = rng.random(4000) < np.where(scores < 0.5, 0.6, 0.2)  # they should fall
-    surface = place_pairs(scores, rng.random(4000) * 5, hits, np.ones(4000)).fit()
+    surface = place_pairs(scores, rng.random(4000) * 5, hits, np.ones(4000, np.float32)).fit()
     assert (np.diff(surface.log_odds, axis=1) >= 0).all()
 
 
@@ -139,7 +141,7 @@ def test_a_plane_of_log_odds_is_found_again() -> None:
     scores, log_counts = rng.normal(size=600_000).astype(np.float32), rng.uniform(0, 7, 600_000)
     z = 1.5 * scores - 0.4 * log_counts + 0.1 * scores * log_counts
     hits = rng.random(600_000) < 1 / (1 + np.exp(-z))
-    surface = place_pairs(scores, log_counts, hits, np.ones(600_000)).fit()
+    surface = place_pairs(scores, log_counts, hits, np.ones(600_000, np.float32)).fit()
     s, n = np.meshgrid(surface.score_knots, surface.count_knots)
     inside = np.abs(s) < 2
     assert np.abs(surface.log_odds - (1.5 * s - 0.4 * n + 0.1 * s * n))[inside].max() < 0.25
@@ -246,6 +248,28 @@ def test_hits_are_found_in_any_container() -> None:
     label_ids = np.array([[1, 0], [2, -1], [2, 0]], np.int32)
     for container in (Y, sp.csc_array(Y), sp.csr_array(Y)):
         assert find_hits(label_ids, container).tolist() == [[True, False], [False, False], [True, True]]
+
+
+def test_hits_are_found_only_for_rows_that_are_there() -> None:
+    label_ids = np.array([[2, -1], [0, 1]], np.int32)
+    borders, labels = np.array([0, 2, 3]), np.array([1, 2, 0], np.int32)
+    np.testing.assert_array_equal(_core.find_hits(label_ids, 3, borders, labels), [[1, 0], [1, 0]])
+    with pytest.raises(ValueError, match="one row for each row of labels"):
+        _core.find_hits(label_ids[:1].copy(), 3, borders, labels)
+    with pytest.raises(ValueError, match="indptr"):
+        _core.find_hits(label_ids, 3, np.array([0, 9, 3]), labels)
+
+
+def test_pairs_are_grouped_by_threshold_and_cut_after_hits() -> None:
+    top = lt.TopK(
+        np.array([[0, 1], [0, 2], [1, -1]], np.int32), np.array([[0.5, 0.25], [0.5, 0.75], [0, 9]], np.float32)
+    )
+    is_hit = np.array([[True, False], [False, True], [True, False]])
+    groups = groups_of(top, Truth(is_hit, np.array([4, 2, 1])), np.array([1, 0, 0], np.int32), 3)
+    assert [group.scores.tolist() for group in groups] == [[0.75, 0.25, 0.0], [0.5, 0.5], []]
+    assert [group.cuts.tolist() for group in groups] == [[0, 1, 3], [0, 2], [0]]
+    assert [group.hits_at.tolist() for group in groups] == [[0, 1, 2], [0, 1], [0]]
+    assert [group.n_positives for group in groups] == [3, 4, 0]
 
 
 def test_errors_of_probabilities_are_measured() -> None:

@@ -435,32 +435,66 @@ def test_proposals_need_few_candidates(calibrated: Any, options: dict[str, Any])
 
 def test_the_loss_of_a_surface_is_what_its_naive_twin_finds() -> None:
     rng = np.random.default_rng(0)
+    score_knots, count_knots = np.array([-1.0, 0.0, 0.5, 2.0]), np.array([0.0, 1.5, 4.0])
     log_odds = np.cumsum(rng.random((3, 4)), axis=1) - 2
-    cells = rng.integers(0, 6, 50).astype(np.int32)
-    s, n = rng.random(50) * 1.4 - 0.2, rng.random(50)
-    hits, weights = (rng.random(50) < 0.4).astype(np.uint8), rng.integers(1, 9, 50).astype(np.float64)
+    scores = (rng.random(200) * 3.4 - 1.2).astype(np.float32)  # some lie outside the knots
+    log_counts = rng.random(200) * 5
+    hits, is_odd = (rng.random(200) < 0.4), rng.random(200) < 0.5
+    weights = rng.integers(0, 9, 200).astype(np.float32)
+    flags = hits.view(np.uint8), weights, is_odd.view(np.uint8)
+    pairs = _core.SurfacePairs(scores, log_counts, *flags, score_knots, count_knots)
 
-    def naive(nodes: Any) -> float:
+    def naive(nodes: Any, chosen: Any) -> float:
         total = 0.0
-        for cell, a, b, hit, weight in zip(*(part.tolist() for part in (cells, s, n, hits, weights)), strict=True):
-            i, j = divmod(cell, 3)
-            low, high = (nodes[r, j] * (1 - a) + nodes[r, j + 1] * a for r in (i, i + 1))
-            z = low * (1 - b) + high * b
+        for score, count, hit, weight in zip(
+            *(part[chosen].tolist() for part in (scores, log_counts, hits, weights)), strict=True
+        ):
+            j = int(np.clip(np.searchsorted(score_knots, score, "right") - 1, 0, 2))
+            a = (score - score_knots[j]) / (score_knots[j + 1] - score_knots[j])
+            low_and_high = [nodes[:, j] * (1 - a) + nodes[:, j + 1] * a]
+            z = np.interp(count, count_knots, low_and_high[0])
             total += weight * (np.logaddexp(0, z) - hit * z)
         return float(total)
 
-    def slope(of: Any, at: Any, node: Any) -> Any:
-        step = np.zeros_like(at)
-        step[node] = 1e-5
-        return (of(at + step) - of(at - step)) / 2e-5
+    def slope(of: Any, at: Any, node: Any, step: float) -> Any:
+        there = np.zeros_like(at)
+        there[node] = step
+        return (of(at + there) - of(at - there)) / (2 * step)
 
-    def gradient_at(nodes: Any) -> Any:
-        return _core.surface_loss(cells, s, n, hits, weights, nodes, _core.Control())[1]
+    for odd, chosen in ((None, np.ones(200, bool)), (True, is_odd), (False, ~is_odd)):
+        loss, gradient, hessian = pairs.loss(log_odds, odd, _core.Control())
+        assert pairs.counts(odd) == (weights[chosen].sum(), weights[chosen & hits].sum())
+        assert loss == pytest.approx(naive(log_odds, chosen), rel=1e-6)
+        nodes = list(np.ndindex(3, 4))
 
-    loss, gradient, hessian = _core.surface_loss(cells, s, n, hits, weights, log_odds, _core.Control())
-    assert loss == pytest.approx(naive(log_odds))
-    nodes = list(np.ndindex(3, 4))
-    np.testing.assert_allclose(gradient, [slope(naive, log_odds, node) for node in nodes], atol=1e-6)
-    np.testing.assert_allclose(hessian, [slope(gradient_at, log_odds, node) for node in nodes], atol=1e-6)
-    with pytest.raises(ValueError, match=r"cells must be in 0 \.\. 5, got 6"):
-        _core.surface_loss(cells + np.int32(6 - cells.max()), s, n, hits, weights, log_odds, _core.Control())
+        def loss_at(at: Any, chosen: Any = chosen) -> float:
+            return naive(at, chosen)
+
+        def gradient_at(at: Any, odd: Any = odd) -> Any:
+            return pairs.loss(at, odd, _core.Control())[1]
+
+        np.testing.assert_allclose(gradient, [slope(loss_at, log_odds, node, 1e-5) for node in nodes], atol=1e-4)
+        np.testing.assert_allclose(hessian, [slope(gradient_at, log_odds, node, 1e-2) for node in nodes], atol=1e-2)
+    with pytest.raises(ValueError, match="log_odds must have 12 nodes, got 6"):
+        pairs.loss(log_odds[:, :2].copy(), None, _core.Control())
+    with pytest.raises(ValueError, match="must have the same length"):
+        _core.SurfacePairs(scores[1:], log_counts, *flags, score_knots, count_knots)
+    with pytest.raises(ValueError, match="score_knots must be two or more rising numbers"):
+        _core.SurfacePairs(scores, log_counts, *flags, score_knots[::-1].copy(), count_knots)
+
+
+def test_sums_of_an_affine_ranking_are_those_of_the_ranking() -> None:
+    rng = np.random.default_rng(0)
+    label_ids = np.argsort(rng.random((60, 20)), axis=1)[:, :9].astype(np.int32)
+    label_ids[::5, 6:] = -1
+    values = rng.integers(0, 5, label_ids.shape).astype(np.float32) / 4  # many are equal
+    slopes, offsets = rng.integers(1, 4, 20).astype(np.float32), -rng.integers(0, 3, 20).astype(np.float32)
+    for top_k in (1, 4, 12):
+        found = _core.rank_affine(label_ids, values, slopes, offsets, top_k, 1, _core.Control())
+        is_given = found[0] >= 0
+        chosen = np.take_along_axis(values, np.maximum(found[2], 0), axis=1)[is_given]
+        n_given, sums = _core.sum_affine(label_ids, values, slopes, offsets, top_k, _core.Control())
+        np.testing.assert_array_equal(n_given, np.bincount(found[0][is_given], minlength=20))
+        np.testing.assert_array_equal(sums, np.bincount(found[0][is_given], chosen, 20))
+    with pytest.raises(ValueError, match="slopes and offsets must have the same length"):
+        _core.sum_affine(label_ids, values, slopes, offsets[1:], 1, _core.Control())

@@ -65,13 +65,29 @@ def test_rows_without_labels_are_spread_too() -> None:
     assert np.bincount(folds).tolist() == [5, 5]
 
 
+def test_no_part_is_empty() -> None:
+    for n_rows in (2, 3, 7):
+        for Y in (np.ones((n_rows, 1)), np.eye(n_rows), np.zeros((n_rows, 2))):
+            train, test = stratified_split(sp.csr_array(Y), 0.01)
+            assert len(train) + len(test) == n_rows
+            assert min(len(train), len(test)) >= 1
+            assert len(np.unique(stratified_folds(sp.csr_array(Y), n_rows))) == n_rows
+
+
+def test_classes_and_any_real_share_are_taken() -> None:
+    classes = np.repeat(["ant", "bee", "cat"], 10)
+    _, test = stratified_split(classes, np.float32(0.2))
+    assert sorted(classes[test]) == ["ant"] * 2 + ["bee"] * 2 + ["cat"] * 2
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda Y: stratified_folds(Y, 1), "n_folds must be an int >= 2, got 1"),
         (lambda Y: stratified_split(Y, 1.0), r"test_share must be in \(0, 1\), got 1.0"),
         (lambda Y: stratified_folds(Y, 2, order=3), "order must be 1 or 2, got 3"),
-        (lambda Y: stratified_folds(Y[:1], 2), "Y must have at least 2 rows, got 1"),
+        (lambda Y: stratified_folds(sp.csr_array(Y[:1]), 2), "Y must have at least 2 rows, got 1"),
+        (lambda _: stratified_split(None), "Y must be a 0/1 matrix or 1-D classes, got None"),
     ],
 )
 def test_wrong_arguments_are_named(call: Any, message: str) -> None:

@@ -13,7 +13,7 @@
 #include "decisions/judge_powers.hpp"
 #include "decisions/shortlist.hpp"
 #include "decisions/surface.hpp"
-#include "decisions/surface_loss.hpp"
+#include "decisions/surface_pairs.hpp"
 #include "decisions/value_table.hpp"
 
 namespace longtail::bindings {
@@ -45,6 +45,10 @@ using AscentArrays =
     nb::typed<nb::tuple, NumpyArray<std::int32_t>, NumpyArray<float>, NumpyArray<std::int32_t>, double, int>;
 using DifferenceArrays = nb::typed<nb::tuple, NumpyArray<std::int64_t>, NumpyArray<std::int64_t>, NumpyArray<double>>;
 using LossArrays = nb::typed<nb::tuple, double, NumpyArray<double>, NumpyArray<double>>;
+using SumArrays = nb::typed<nb::tuple, NumpyArray<double>, NumpyArray<double>>;
+using CountPair = nb::typed<nb::tuple, double, double>;
+
+Half half_of(const std::optional<bool>& odd) { return !odd ? Half::kBoth : *odd ? Half::kOdd : Half::kEven; }
 
 }  // namespace
 
@@ -90,6 +94,27 @@ void bind_decisions(nb::module_& m) {
         nb::arg("label_ids"), nb::arg("values"), nb::arg("slopes"), nb::arg("offsets").none(), nb::arg("top_k"),
         nb::arg("n_threads"), nb::arg("control"),
         "Rank the candidates of each row by slope · value + offset of their labels.");
+
+    m.def(
+        "sum_affine",
+        [](const Array2<std::int32_t>& label_ids, const Array2<float>& values, const Array1<float>& slopes,
+           const Array1<float>& offsets, std::int64_t top_k, Control& control) {
+            ChosenSums sums;
+            {
+                const nb::gil_scoped_release no_gil;
+                const CandidatesView candidates = as_candidates(label_ids, values);
+                check_top_k(top_k);
+                check_candidates(candidates, static_cast<std::int64_t>(slopes.shape(0)));
+                if (offsets.shape(0) != slopes.shape(0))
+                    throw std::invalid_argument("sum_affine: slopes and offsets must have the same length");
+                sums = sum_affine(candidates, as_span(slopes), as_span(offsets), top_k, control);
+            }
+            auto n_given = to_numpy(std::move(sums.n_given), {slopes.shape(0)});
+            return SumArrays(nb::make_tuple(n_given, to_numpy(std::move(sums.values), {slopes.shape(0)})));
+        },
+        nb::arg("label_ids"), nb::arg("values"), nb::arg("slopes"), nb::arg("offsets"), nb::arg("top_k"),
+        nb::arg("control"),
+        "Rank as rank_affine does; return how often each label is chosen, and the sum of its values where it is.");
 
     m.def(
         "judge_powers",
@@ -201,27 +226,65 @@ void bind_decisions(nb::module_& m) {
         "label ids, gains, places among the candidates, the objective and the number of passes.");
 
     m.def(
-        "surface_loss",
-        [](const Array1<std::int32_t>& cells, const Array1<double>& score_share, const Array1<double>& count_share,
-           const Array1<std::uint8_t>& hits, const Array1<double>& weights, const Array2<double>& log_odds,
-           Control& control) {
-            SurfaceLoss found;
+        "find_hits",
+        [](const Array2<std::int32_t>& label_ids, std::int64_t n_labels, const Array1<std::int64_t>& indptr,
+           const Array1<std::int32_t>& indices) {
+            std::vector<std::uint8_t> found;
             {
                 const nb::gil_scoped_release no_gil;
-                const PairsView pairs{as_span(cells), as_span(score_share), as_span(count_share), as_span(hits),
-                                      as_span(weights)};
-                const auto n_scores = static_cast<std::int64_t>(log_odds.shape(1));
-                check_pairs(pairs, n_scores, static_cast<std::int64_t>(log_odds.shape(0)));
-                found = surface_loss(pairs, {log_odds.data(), log_odds.size()}, n_scores, control);
+                const LabelsView labels = as_labels(n_labels, indptr, indices);
+                check_labels(labels, "Y");
+                if (labels.n_rows != static_cast<std::int64_t>(label_ids.shape(0)))
+                    throw std::invalid_argument("find_hits: label_ids must have one row for each row of labels");
+                found = find_hits({label_ids.data(), label_ids.size()}, static_cast<std::int64_t>(label_ids.shape(1)),
+                                  labels);
             }
-            const std::size_t n_nodes = log_odds.size();
-            auto gradient = to_numpy(std::move(found.gradient), {n_nodes});
-            auto hessian = to_numpy(std::move(found.hessian), {n_nodes, n_nodes});
-            return LossArrays(nb::make_tuple(found.loss, gradient, hessian));
+            return to_numpy(std::move(found), {label_ids.shape(0), label_ids.shape(1)});
         },
-        nb::arg("cells"), nb::arg("score_share"), nb::arg("count_share"), nb::arg("hits"), nb::arg("weights"),
-        nb::arg("log_odds"), nb::arg("control"),
-        "Return the log loss of a surface and its derivatives by the values at the nodes.");
+        nb::arg("label_ids"), nb::arg("n_labels"), nb::arg("indptr"), nb::arg("indices"),
+        "Return which of the ranked labels are labels of their rows; those of a row rise.");
+
+    nb::class_<SurfacePairs>(m, "SurfacePairs",
+                             "Pairs of row and label that a surface is fitted to; see cpp/decisions/surface_pairs.hpp.")
+        .def(
+            "__init__",
+            [](SurfacePairs* self, const Array1<float>& scores, const Array1<double>& log_counts,
+               const Array1<std::uint8_t>& hits, const Array1<float>& weights, const Array1<std::uint8_t>& is_odd,
+               const Array1<double>& score_knots, const Array1<double>& count_knots) {
+                const nb::gil_scoped_release no_gil;
+                const PairsView pairs{as_span(scores), as_span(log_counts), as_span(hits), as_span(weights),
+                                      as_span(is_odd)};
+                check_pairs(pairs, as_span(score_knots), as_span(count_knots));
+                new (self) SurfacePairs(pairs, as_span(score_knots), as_span(count_knots));
+            },
+            nb::arg("scores"), nb::arg("log_counts"), nb::arg("hits"), nb::arg("weights"), nb::arg("is_odd"),
+            nb::arg("score_knots"), nb::arg("count_knots"))
+        .def(
+            "counts",
+            [](const SurfacePairs& self, const std::optional<bool>& odd) {
+                return CountPair(nb::make_tuple(self.n_pairs(half_of(odd)), self.n_hits(half_of(odd))));
+            },
+            nb::arg("odd").none(), "Pairs and hits of one half or of both (None), each as often as it counts.")
+        .def(
+            "loss",
+            [](const SurfacePairs& self, const Array2<double>& log_odds, const std::optional<bool>& odd,
+               Control& control) {
+                SurfaceLoss found;
+                const std::size_t n_nodes = log_odds.size();
+                if (n_nodes != self.n_nodes())
+                    throw std::invalid_argument("SurfacePairs: log_odds must have " + std::to_string(self.n_nodes()) +
+                                                " nodes, got " + std::to_string(n_nodes));
+                {
+                    const nb::gil_scoped_release no_gil;
+                    found = self.loss({log_odds.data(), n_nodes}, half_of(odd), control);
+                }
+                auto gradient = to_numpy(std::move(found.gradient), {n_nodes});
+                auto hessian = to_numpy(std::move(found.hessian), {n_nodes, n_nodes});
+                return LossArrays(nb::make_tuple(found.loss, gradient, hessian));
+            },
+            nb::arg("log_odds"), nb::arg("odd").none(), nb::arg("control"),
+            "Return the log loss of a surface over one half or both (None), and its derivatives by the values at the "
+            "nodes.");
 }
 
 }  // namespace longtail::bindings

@@ -28,4 +28,16 @@ void check_candidates(const CandidatesView& candidates, std::int64_t n_labels) {
     if (any_bad != 0) throw std::invalid_argument("candidates: values must be finite");
 }
 
+std::vector<std::uint8_t> find_hits(std::span<const std::int32_t> label_ids, std::int64_t n_candidates,
+                                    const LabelsView& labels) {
+    std::vector<std::uint8_t> is_hit(label_ids.size());
+    for (std::int64_t row = 0; row < labels.n_rows; ++row) {
+        const auto of_row = labels.row_labels(row);
+        const std::int64_t first = row * n_candidates;
+        for (std::int64_t i = first; i < first + n_candidates; ++i)
+            is_hit[i] = static_cast<std::uint8_t>(std::binary_search(of_row.begin(), of_row.end(), label_ids[i]));
+    }
+    return is_hit;
+}
+
 }  // namespace longtail

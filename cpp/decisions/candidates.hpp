@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "base/views.hpp"
+
 namespace longtail {
 
 // The labels that may be chosen for each row and one value of each (a score or a probability), row-major. Label -1 is
@@ -41,5 +43,9 @@ struct Chosen {
 
 // Throw std::invalid_argument unless every label id is -1 or below n_labels and every value is finite.
 void check_candidates(const CandidatesView& candidates, std::int64_t n_labels);
+
+// Which of the n_candidates labels of each row are labels of that row, whose ids rise.
+std::vector<std::uint8_t> find_hits(std::span<const std::int32_t> label_ids, std::int64_t n_candidates,
+                                    const LabelsView& labels);
 
 }  // namespace longtail

@@ -26,6 +26,11 @@ struct Ranking {
     }
 
     void add(float value, const float* slopes, float hit, float weight) {
+        // Most candidates are among the five best of no rule.
+        int is_any_above = 0;
+        for (int rule = 0; rule < kRules; ++rule)
+            is_any_above |= static_cast<int>(slopes[rule] * value > values[kRanks - 1][rule]);
+        if (is_any_above == 0) return;
         for (int rule = 0; rule < kRules; ++rule) {
             const float x = slopes[rule] * value;
             bool is_above[kRanks];

@@ -18,8 +18,8 @@ struct Place {
 };
 
 Place find_place(std::span<const double> knots, double x) {
-    const auto after = std::upper_bound(knots.begin() + 1, knots.end() - 1, x);
-    const auto left = static_cast<std::size_t>(after - knots.begin()) - 1;
+    std::size_t left = 0;  // a dozen comparisons without a branch are quicker than a search
+    for (std::size_t i = 1; i + 1 < knots.size(); ++i) left += static_cast<std::size_t>(x >= knots[i]);
     return {left, (x - knots[left]) / (knots[left + 1] - knots[left])};
 }
 

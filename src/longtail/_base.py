@@ -34,7 +34,7 @@ _N_CALIBRATED = 50
 _MIN_CALIBRATED_ROWS = 20
 # Rows that a model with fewer rows must have to be compared with, and how many rows and labels per row it ranks then.
 _MIN_FEWER_ROWS = 100
-_N_COMPARED_ROWS = 1_000
+_N_COMPARED_ROWS = 500
 _N_COMPARED = 10
 
 
@@ -263,17 +263,18 @@ class XMCClassifier(Predictor):
             top_k = min(top_k, fitted.facts.n_labels)
             return part._ranked(fitted, checked_rows(X_new), top_k), fitted.facts.label_counts
 
-        top, counts = rank_by(inside, X[outside], _N_CALIBRATED, **how)
-        calibration = Calibration().fit(top, Y[outside], counts, len(inside))
+        X_outside, Y_outside = X[outside], Y[outside]
+        top, counts = rank_by(inside, X_outside, _N_CALIBRATED, **how)
+        calibration = Calibration().fit(top, Y_outside, counts, len(inside))
         fewer = np.sort(order[n_held_out : n_held_out + n_fewer])
         if n_fewer < _MIN_FEWER_ROWS or Y[fewer].nnz == 0:
             return calibration
         if how.get("checkpoint") is not None:
             how["checkpoint"] = how["checkpoint"] / "fewer"
         some = slice(None, None, -(-n_held_out // _N_COMPARED_ROWS))
-        by_fewer, counts = rank_by(fewer, X[outside[some]], _N_COMPARED, **how)
+        by_fewer, counts = rank_by(fewer, X_outside[some], _N_COMPARED, **how)
         same = TopK(top.label_ids[some], top.scores[some])
-        return calibration.for_more_rows(same, Y[outside[some]], by_fewer, counts, n_fewer, n_rows)
+        return calibration.for_more_rows(same, Y_outside[some], by_fewer, counts, n_fewer, n_rows)
 
     def _facts_of(self, labels: Labels, n_features: int, feature_names: NDArray[Any] | None) -> Facts:
         n_rows, n_labels = labels.Y.shape

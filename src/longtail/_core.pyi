@@ -154,6 +154,11 @@ def rank_affine(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, Non
     Rank the candidates of each row by slope · value + offset of their labels.
     """
 
+def sum_affine(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], slopes: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], top_k: int, control: Control) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
+    """
+    Rank as rank_affine does; return how often each label is chosen, and the sum of its values where it is.
+    """
+
 def judge_powers(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], proba: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], hits: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], group_of_label: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], slopes: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], control: Control) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.float64]]:
     """
     Compare rankings by probability · slope with the order of the candidates: hits lost among the first 1, 3 and 5, their squares, and the weights of hits that are ranked first.
@@ -181,10 +186,27 @@ def ascend(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), o
     Choose top_k labels per row of a whole batch for macro-F1 or coverage by block coordinate ascent. Returns label ids, gains, places among the candidates, the objective and the number of passes.
     """
 
-def surface_loss(cells: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], score_share: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], count_share: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hits: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], log_odds: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], control: Control) -> tuple[float, NDArray[numpy.float64], NDArray[numpy.float64]]:
+def find_hits(label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], n_labels: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> NDArray[numpy.uint8]:
     """
-    Return the log loss of a surface and its derivatives by the values at the nodes.
+    Return which of the ranked labels are labels of their rows; those of a row rise.
     """
+
+class SurfacePairs:
+    """
+    Pairs of row and label that a surface is fitted to; see cpp/decisions/surface_pairs.hpp.
+    """
+
+    def __init__(self, scores: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], log_counts: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], hits: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], is_odd: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], score_knots: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], count_knots: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def counts(self, odd: bool | None) -> tuple[float, float]:
+        """
+        Pairs and hits of one half or of both (None), each as often as it counts.
+        """
+
+    def loss(self, log_odds: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], odd: bool | None, control: Control) -> tuple[float, NDArray[numpy.float64], NDArray[numpy.float64]]:
+        """
+        Return the log loss of a surface over one half or both (None), and its derivatives by the values at the nodes.
+        """
 
 class TextAnalyzer:
     """Cuts texts into words, word n-grams and character n-grams."""

@@ -69,6 +69,22 @@ def test_calibrate_makes_auto_work(model: Path, data: Path) -> None:
     assert "%" in longtail("tag", model, "chess").stdout
 
 
+def test_what_calibration_adds_is_said_only_where_it_adds_something(tmp_path: Path, data: Path) -> None:
+    command = "train", data, "-e", "blend", "-p", "first=Popularity", "-p", "second=Popularity"
+    said = longtail(*command, "-o", tmp_path / "blend", "--calibrate").stderr
+    assert "--calibrate adds nothing: a Blend is always calibrated" in said
+    assert "second model" not in said
+
+
+def test_a_price_of_the_scores_is_refused_before_the_data_is_read(tmp_path: Path, data: Path) -> None:
+    model = tmp_path / "calibrated"
+    longtail("train", data, "-o", model, "-e", "Popularity", "--calibrate")
+    for command in (["tag", model, "chess"], ["predict", model, data], ["evaluate", model, data]):
+        done = longtail(*command, "--utility", "score", "--max-loss", "1", ok=False)
+        assert done.code == 2
+        assert done.stderr == "longtail: --max-loss is a price for another order than that of --utility score\n"
+
+
 def test_utilities_reach_the_commands(tmp_path: Path, data: Path) -> None:
     model = tmp_path / "calibrated"
     trained = longtail("train", data, "-o", model, "-e", "Popularity", "--calibrate")

@@ -17,6 +17,8 @@ _RIDGE = 1.0
 _MAX_STEPS = 30
 _LEAST_SLOPE = 0.1
 _LEAST_PROBA = 1e-6
+# So many means of log-odds are as good as all pairs, of which there may be millions.
+_BINS_PER_UNIT = 50
 
 
 class Correction(NamedTuple):
@@ -40,15 +42,25 @@ def learn_correction(
     proba = proba_on(surface, label_counts, *best, n_threads=1)[is_label].astype(np.float64)
     inside = np.clip(proba, _LEAST_PROBA, 1 - _LEAST_PROBA)
     log_odds = np.log(inside) - np.log1p(-inside)
-    return Correction(*_fit_line(log_odds, is_hit[:, :_N_SHOWN][is_label].astype(np.float64)).tolist())
+    return Correction(*_fit_line(*_binned(log_odds, is_hit[:, :_N_SHOWN][is_label])).tolist())
 
 
-def _fit_line(log_odds: Floats, hits: Floats) -> Floats:
+def _binned(log_odds: Floats, is_hit: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+    """Put pairs of nearly the same log-odds together: their mean, how many they are, and how many of them are hits."""
+    bin_ids = (_BINS_PER_UNIT * (log_odds - log_odds.min(initial=0.0))).astype(np.int64)
+    counts = np.bincount(bin_ids)
+    used = counts > 0
+    means = np.bincount(bin_ids, log_odds)[used] / counts[used]
+    n_hits = np.bincount(bin_ids[is_hit], minlength=len(counts))[used]
+    return means, counts[used].astype(np.float64), n_hits.astype(np.float64)
+
+
+def _fit_line(log_odds: Floats, counts: Floats, hits: Floats) -> Floats:
     """Return the constant and the slope to add, by Newton's method; a weak pull keeps them finite."""
     found = np.zeros(2)
     for _ in range(_MAX_STEPS):
         proba = 0.5 * (1 + np.tanh(0.5 * (found[0] + (1 + found[1]) * log_odds)))
-        weights, errors = proba * (1 - proba), proba - hits
+        weights, errors = counts * proba * (1 - proba), counts * proba - hits
         weighted = weights * log_odds
         # Sums in place of products of vectors, for which a library would start threads.
         gradient = np.array([errors.sum(), (errors * log_odds).sum()]) + _RIDGE * found

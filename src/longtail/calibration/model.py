@@ -15,7 +15,7 @@ from longtail._topk import TopK
 from longtail.calibration.balance import Judged, balance
 from longtail.calibration.correction import Correction, learn_correction
 from longtail.calibration.errors import expected_calibration_error
-from longtail.calibration.pairs import Pairs, find_hits, pairs_of
+from longtail.calibration.pairs import Truth, find_hits, groups_of, truth_of
 from longtail.calibration.power import PowerRule, Ranked
 from longtail.calibration.row_rules import macro_f1_rules, rule_for
 from longtail.calibration.state import CalibrationState, proba_on
@@ -115,22 +115,21 @@ class Calibration(Part[CalibrationState]):
             Training rows of that model.
         """
         self.check_params()
-        pairs = pairs_of(top, Y)
-        counts = _checked_counts(label_counts, pairs.n_labels)
-        if not pairs.hits.any():
+        truth = truth_of(top, Y)
+        is_hit, n_rows = truth.is_hit, len(truth.is_hit)
+        counts = _checked_counts(label_counts, len(truth.positives))
+        if not is_hit.any():
             raise ValueError(
-                f"Calibration: none of the {pairs.n_rows} held-out rows has one of its labels ranked; "
+                f"Calibration: none of the {n_rows} held-out rows has one of its labels ranked; "
                 "give more rows, or labels that the model knows"
             )
         n_training_rows = int(n_training_rows)
-        placed, is_odd = _placed(pairs, counts)
+        placed = _placed(top, is_hit, counts)
         first = placed.fit()
-        is_hit = np.zeros(top.label_ids.shape, dtype=bool)
-        is_hit[pairs.row_ids, pairs.ranks] = pairs.hits
         surface = learn_correction(first, counts, top, is_hit)(first)
         proba = TopK(top.label_ids, proba_on(surface, counts, *top, n_threads=1))
-        map_of_label, thresholds = self._thresholds(proba, pairs)
-        halves = _halves(top, placed, is_odd, first, counts, is_hit) or [Judged(surface, top, is_hit)]
+        map_of_label, thresholds = self._thresholds(proba, truth)
+        halves = _halves(top, placed, first, counts, is_hit) or [Judged(surface, top, is_hit)]
         balanced = balance(halves, counts, n_training_rows)
         row_slopes, row_offsets = macro_f1_rules(_thinned(proba, len(counts)), counts, n_training_rows)
         self._fitted = CalibrationState(
@@ -141,7 +140,7 @@ class Calibration(Part[CalibrationState]):
             row_slopes=row_slopes,
             row_offsets=row_offsets,
             ece=_ece(halves, counts),
-            n_rows=pairs.n_rows,
+            n_rows=n_rows,
             n_training_rows=n_training_rows,
             balanced_power=None if balanced is None else balanced.power,
             balanced_share=1.0 if balanced is None else balanced.share,
@@ -169,12 +168,10 @@ class Calibration(Part[CalibrationState]):
         """
         state = self._whole()
         counts = _checked_counts(fewer_counts, len(state.label_counts))
-        pairs = pairs_of(fewer, Y)
-        if not pairs.hits.any():
+        is_hit = truth_of(fewer, Y).is_hit
+        if not is_hit.any():
             return self
-        is_hit = np.zeros(fewer.label_ids.shape, dtype=bool)
-        is_hit[pairs.row_ids, pairs.ranks] = pairs.hits
-        surface = _placed(pairs, counts)[0].fit()
+        surface = _placed(fewer, is_hit, counts).fit()
         surface = learn_correction(surface, counts, fewer, is_hit)(surface)
         surface = surface._replace(count_knots=_grown(surface.count_knots, state.n_training_rows / n_fewer_rows))
         best = TopK(top.label_ids[:, :_FIRST_LESSER_RANK], top.scores[:, :_FIRST_LESSER_RANK])
@@ -310,18 +307,21 @@ class Calibration(Part[CalibrationState]):
         self._kept = (rule, *kept[: _N_KEPT - 1])
         return rule
 
-    def _thresholds(self, proba: TopK, pairs: Pairs) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def _thresholds(self, proba: TopK, truth: Truth) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return the threshold of each label, as its place among all, and the thresholds."""
-        positives = np.bincount(pairs.label_ids[pairs.hits], minlength=pairs.n_labels)
-        head = np.flatnonzero(positives >= self.min_positives)
-        map_of_label = np.zeros(pairs.n_labels, dtype=np.int32)
+        n_labels = len(truth.positives)
+        hits_of_label = np.bincount(proba.label_ids[truth.is_hit], minlength=n_labels)
+        head = np.flatnonzero(hits_of_label >= self.min_positives)
+        map_of_label = np.zeros(n_labels, dtype=np.int32)
         map_of_label[head] = np.arange(1, len(head) + 1, dtype=np.int32)
-        by_proba = replace(pairs, scores=proba.scores[pairs.row_ids, pairs.ranks])
-        groups = by_proba.by_map(map_of_label, len(head) + 1)
+        groups = groups_of(proba, truth, map_of_label, len(head) + 1)
         if self.measure == "micro_f1":
-            found = micro_f1_thresholds(groups, pairs.n_positives)
+            found = micro_f1_thresholds(groups, int(truth.positives.sum()))
         elif self.measure == "macro_f1":
-            found = [macro_f1_threshold(groups[0], by_proba)] + [f1_threshold(group) for group in groups[1:]]
+            is_shared = (proba.label_ids >= 0) & (map_of_label[proba.label_ids] == 0)
+            shared = TopK(np.where(is_shared, proba.label_ids, -1), proba.scores)
+            first = macro_f1_threshold(groups[0], shared, truth.is_hit, truth.positives)
+            found = [first] + [f1_threshold(group) for group in groups[1:]]
         else:
             found = floor_thresholds(groups, self.floor or 0.0)
         return map_of_label, np.array(found, dtype=np.float32)
@@ -337,32 +337,33 @@ def _reached(state: CalibrationState, label_ids: NDArray[Any], proba: NDArray[An
     return reached & (label_ids >= 0)
 
 
-def _placed(pairs: Pairs, label_counts: NDArray[np.int64]) -> tuple[Placed, NDArray[np.bool_]]:
-    """Place the pairs on the grid of their surface; also tell which of them are of odd rows."""
-    n_pairs = len(pairs.scores)
-    if n_pairs > _MAX_PAIRS:  # whole rows, spread evenly; the step is odd, so that there are odd and even ones
-        step = -(-n_pairs // _MAX_PAIRS) | 1
-        thinned = pairs.where(pairs.row_ids % step == 0)
-        pairs = thinned if thinned.hits.any() else pairs
-    is_deep = (pairs.ranks >= _FIRST_THINNED_RANK) & ~pairs.hits
-    is_kept = (pairs.row_ids + pairs.ranks) % _THINNED_TO_ONE_OF == 0
-    weights = np.where(is_deep, np.where(is_kept, float(_THINNED_TO_ONE_OF), 0.0), 1.0)
-    weights[pairs.ranks >= _FIRST_LESSER_RANK] *= _LESSER_WEIGHT
-    placed = place_pairs(pairs.scores, np.log1p(label_counts)[pairs.label_ids], pairs.hits, weights)
-    return placed, pairs.row_ids[weights > 0] % 2 == 1
+def _placed(top: TopK, is_hit: NDArray[np.bool_], label_counts: NDArray[np.int64]) -> Placed:
+    """Place the pairs of a ranking on the grid of their surface."""
+    step = -(-top.label_ids.size // _MAX_PAIRS) | 1  # odd, so that there are odd and even rows
+    rows = slice(None, None, step if is_hit[::step].any() else 1)
+    row_ids = np.arange(len(top.label_ids))[rows]
+    label_ids, scores, hits = top.label_ids[rows], top.scores[rows], is_hit[rows]
+    weights = np.ones(label_ids.shape, np.float32)
+    weights[:, _FIRST_LESSER_RANK:] = _LESSER_WEIGHT
+    deep = slice(_FIRST_THINNED_RANK, None)
+    places = (row_ids[:, None] + np.arange(label_ids.shape[1])[deep]) % _THINNED_TO_ONE_OF
+    weights[:, deep] *= np.where(hits[:, deep], 1, np.where(places == 0, _THINNED_TO_ONE_OF, 0)).astype(np.float32)
+    is_odd = np.broadcast_to(row_ids[:, None] % 2 == 1, label_ids.shape)
+    is_label = label_ids >= 0
+    is_whole = bool(is_label.all())
+
+    def flat(part: NDArray[Any]) -> NDArray[Any]:
+        return np.ascontiguousarray(part).reshape(-1) if is_whole else part[is_label]
+
+    log_counts = np.log1p(label_counts)[flat(label_ids)]
+    return place_pairs(flat(scores), log_counts, flat(hits), flat(weights), flat(is_odd))
 
 
 def _halves(
-    top: TopK,
-    placed: Placed,
-    is_odd: NDArray[np.bool_],
-    whole: Surface,
-    label_counts: NDArray[np.int64],
-    is_hit: NDArray[np.bool_],
+    top: TopK, placed: Placed, whole: Surface, label_counts: NDArray[np.int64], is_hit: NDArray[np.bool_]
 ) -> list[Judged]:
     """Return the even and the odd rows with the probabilities of the other half's surface; none if one has no hit."""
-    hits = placed.pairs.hits
-    if not hits[is_odd].any() or not hits[~is_odd].any():
+    if any(placed.pairs.counts(odd)[1] == 0 for odd in (False, True)):
         return []
     halves = []
     shown = TopK(top.label_ids[:, :_N_JUDGED], top.scores[:, :_N_JUDGED])
@@ -371,8 +372,8 @@ def _halves(
         for half in (0, 1)
     ]
     right = [is_hit[half::2, :_N_JUDGED] for half in (0, 1)]
-    for half, others in ((0, is_odd), (1, ~is_odd)):
-        surface = placed.fit(others, whole)
+    for half in (0, 1):
+        surface = placed.fit(odd=half == 0, start=whole)
         surface = learn_correction(surface, label_counts, parts[1 - half], right[1 - half])(surface)
         halves.append(Judged(surface, parts[half], right[half]))
     return halves

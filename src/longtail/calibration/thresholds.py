@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from longtail.calibration.pairs import Group, Pairs
+from longtail._topk import TopK
+from longtail.calibration.pairs import Group
 
 _N_CUTS = 200
 _GREATEST_PRICE = 1e9
@@ -16,8 +18,7 @@ def micro_f1_thresholds(groups: list[Group], n_positives: int) -> list[float]:
 
     Dinkelbach: for the best F, the groups maximise 2·hits − F·given each on its own; a few rounds find that F.
     """
-    cuts = [group.cuts() for group in groups]
-    hits = [np.concatenate([[0], np.cumsum(group.hits)])[cut] for group, cut in zip(groups, cuts, strict=True)]
+    cuts, hits = [group.cuts for group in groups], [group.hits_at for group in groups]
     best_f = 0.0
     chosen: list[int] = []
     for _ in range(100):
@@ -32,21 +33,24 @@ def micro_f1_thresholds(groups: list[Group], n_positives: int) -> list[float]:
 
 
 def f1_threshold(group: Group) -> float:
-    cuts = group.cuts()
-    hits = np.concatenate([[0], np.cumsum(group.hits)])[cuts]
-    return group.score_at(int(cuts[np.argmax(2 * hits / np.maximum(cuts + group.n_positives, 1))]))
+    best = np.argmax(2 * group.hits_at / np.maximum(group.cuts + group.n_positives, 1))
+    return group.score_at(int(group.cuts[best]))
 
 
-def macro_f1_threshold(group: Group, pairs: Pairs) -> float:
-    """Try a few hundred thresholds for all the labels of a group; the mean F1 over labels decides."""
-    cuts = group.cuts()
-    cuts = cuts[np.unique(np.linspace(0, len(cuts) - 1, _N_CUTS).astype(np.int64))]
-    best, best_cut = -1.0, 0
-    hit_labels = np.where(group.hits, group.label_ids, -1)
+def macro_f1_threshold(group: Group, proba: TopK, is_hit: NDArray[np.bool_], positives: NDArray[np.int64]) -> float:
+    """Try a few hundred thresholds for all the labels of a group; the mean F1 over labels decides.
+
+    `proba` and `is_hit` are the pairs of the group; others have label -1.
+    """
+    cuts = group.cuts[np.unique(np.linspace(0, len(group.cuts) - 1, _N_CUTS).astype(np.int64))]
+    is_label = proba.label_ids >= 0
+    label_ids, scores, hits = proba.label_ids[is_label], proba.scores[is_label], is_hit[is_label]
+    n_labels, best, best_cut = len(positives), -1.0, 0
     for cut in cuts.tolist():
-        given = np.bincount(group.label_ids[:cut], minlength=pairs.n_labels)
-        hits = np.bincount(hit_labels[:cut] + 1, minlength=pairs.n_labels + 1)[1:]
-        value = float((2 * hits / np.maximum(given + pairs.positives, 1)).sum())
+        is_given = scores >= group.score_at(cut)
+        given = np.bincount(label_ids[is_given], minlength=n_labels)
+        found = np.bincount(label_ids[is_given & hits], minlength=n_labels)
+        value = float((2 * found / np.maximum(given + positives, 1)).sum())
         if value > best:
             best, best_cut = value, cut
     return group.score_at(best_cut)
@@ -58,8 +62,7 @@ def floor_thresholds(groups: list[Group], floor: float) -> list[float]:
     Lagrange: for a price of falling short, the groups maximise hits + price·(hits − floor·given) each on its own; the
     least price that keeps the floor is found by bisection.
     """
-    cuts = [group.cuts() for group in groups]
-    hits = [np.concatenate([[0], np.cumsum(group.hits)])[cut] for group, cut in zip(groups, cuts, strict=True)]
+    cuts, hits = [group.cuts for group in groups], [group.hits_at for group in groups]
 
     def choose(price: float) -> tuple[list[int], float]:
         spare = [hit - floor * cut for hit, cut in zip(hits, cuts, strict=True)]

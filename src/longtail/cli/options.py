@@ -113,6 +113,8 @@ def check_ranking(path: Path, model: Model, ranking: Mapping[str, Any]) -> None:
             f"{path} is not calibrated, which utilities need: train with --calibrate, or run longtail calibrate {path} "
             "HELD_OUT_DATA"
         )
+    if ranking.get("utility") == "score" and "max_loss" in ranking:
+        raise ValueError("--max-loss is a price for another order than that of --utility score")
 
 
 def reading_options(command: Callable[..., None]) -> Callable[..., None]:

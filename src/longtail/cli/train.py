@@ -102,13 +102,13 @@ def train(
             if has_texts:
                 texts = options.read_texts(data, reading)  # with the columns they come from, which the model keeps
                 if calibrate:
-                    _say_cost(len(texts.texts))
+                    _say_cost(model, len(texts.texts))
                 tagger = longtail.Tagger(model, options.make_vectorizer(text_params), blocked=blocked)
                 trained = tagger.fit(texts, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar")
             else:
                 X, Y = read_vectors(data)
                 if calibrate:
-                    _say_cost(X.shape[0])
+                    _say_cost(model, X.shape[0])
                 trained = model.resolve(X, Y).fit(
                     X, Y, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar"
                 )
@@ -143,10 +143,14 @@ def train(
         )
 
 
-def _say_cost(n_rows: int) -> None:
+def _say_cost(model: Any, n_rows: int) -> None:
     """Print what --calibrate costs."""
+    from longtail import Blend
     from longtail.calibration import further_fits, held_out_share
 
+    if isinstance(model, Blend):
+        click.echo("--calibrate adds nothing: a Blend is always calibrated", err=True)
+        return
     share = 1 - held_out_share(n_rows)
     click.echo(
         f"--calibrate trains a second model on {100 * share:.0f} % of the rows and a third on a quarter of these: "

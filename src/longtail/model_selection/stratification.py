@@ -8,13 +8,14 @@ part its share of each label and of each pair of labels, the rarest first.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._matrices import canonical_csr, without_stored_zeros
+from longtail._matrices import checked_labels, without_stored_zeros
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -30,7 +31,7 @@ def stratified_folds(Y: Any, n_folds: int = 5, *, order: int = 2, random_state: 
 
     Parameters
     ----------
-    Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+    Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels), or 1-D classes
     n_folds : int, default 5
     order : 1 or 2, default 2
         Whether pairs of labels that occur together are spread evenly too.
@@ -60,11 +61,12 @@ def stratified_split(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows of a training part and of a test part, each rising.
 
-    A label with two rows or more has a row on both sides wherever that is possible.
+    A label with two rows or more has a row on both sides wherever that is possible, so that a small test part may have
+    more rows than its share.
 
     Parameters
     ----------
-    Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels)
+    Y : sparse or dense 0/1 matrix of shape (n_rows, n_labels), or 1-D classes
     test_share : float in (0, 1), default 0.2
     order : 1 or 2, default 2
         Whether pairs of labels that occur together are spread evenly too.
@@ -79,16 +81,19 @@ def stratified_split(
     >>> len(train), Y[test].sum(axis=0).tolist()
     (24, [2.0, 2.0, 2.0])
     """
-    if isinstance(test_share, bool) or not isinstance(test_share, int | float) or not 0 < test_share < 1:
-        raise ValueError(f"stratified_split: test_share must be in (0, 1), got {test_share!r}")
-    parts = _assign(Y, np.array([1 - test_share, test_share]), order, random_state, "stratified_split")
+    share: Any = test_share  # numbers of NumPy are no floats
+    if isinstance(share, bool) or not isinstance(share, Real) or not 0 < float(share) < 1:
+        raise ValueError(f"stratified_split: test_share must be in (0, 1), got {share!r}")
+    parts = _assign(Y, np.array([1 - float(share), float(share)]), order, random_state, "stratified_split")
     return np.flatnonzero(parts == 0), np.flatnonzero(parts == 1)
 
 
 def _assign(Y: Any, shares: Floats, order: int, random_state: int, owner: str) -> Ints:
     if order not in (1, 2):
         raise ValueError(f"{owner}: order must be 1 or 2, got {order!r}")
-    labels = without_stored_zeros(canonical_csr(Y))
+    if not sp.issparse(Y) and np.ndim(Y) == 0:
+        raise ValueError(f"{owner}: Y must be a 0/1 matrix or 1-D classes, got {Y!r}")
+    labels = without_stored_zeros(checked_labels(owner, Y, Y.shape[0] if sp.issparse(Y) else len(Y)).Y)
     n_rows = labels.shape[0]
     if n_rows < len(shares):
         raise ValueError(f"{owner}: Y must have at least {len(shares)} rows, got {n_rows}")
@@ -118,6 +123,11 @@ def _assign(Y: Any, shares: Floats, order: int, random_state: int, owner: str) -
         part = int(np.argmax(room))
         parts[row] = part
         room[part] -= 1
+    sizes = np.bincount(parts, minlength=len(shares))
+    for part in np.flatnonzero(sizes == 0).tolist():  # a share of less than a row
+        row = int(np.flatnonzero(parts == np.argmax(sizes))[-1])
+        sizes[parts[row]] -= 1
+        parts[row], sizes[part] = part, 1
     return parts
 
 
