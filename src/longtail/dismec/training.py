@@ -13,7 +13,7 @@ from longtail.execution import Arrays, Params, Plan, Shard
 
 # A task is the same labels whatever n_jobs is; large enough that its last, half-empty passes do not count.
 LABELS_PER_TASK = 512
-_POSTINGS = "postings_"  # the parts of the inverted index among the arrays of a plan
+_POSTINGS = "postings_"  # the parts of an inverted index among the arrays of a plan
 
 
 def native_rows_of(arrays: Arrays, n_features: int) -> _core.Rows:
@@ -80,21 +80,28 @@ def all_negative_weights(arrays: Arrays, params: Params, control: _core.Control,
     return weights
 
 
-def with_background(arrays: Arrays, params: Params, control: _core.Control) -> Arrays:
-    """Add what all labels of a set of short rows share, their background and inverted index; no such for others."""
+def with_background(arrays: Arrays, params: Params, control: _core.Control, *, n_labels: int) -> Arrays:
+    """Add what all labels share where they are trained through an inverted index: that index, and their background."""
     if params["start"] == "zero" or "row_weights" in arrays:
         return arrays
     rows = linear_rows(arrays, int(_number(params, "n_features")))
-    background = _core.ova_background(rows, arrays["mean"], _config(params), control)
-    if background is None:
+    config = _config(params)
+    background = _core.ova_background(rows, arrays["mean"], config, control)
+    if background is not None:
+        parts = _core.ova_postings(rows)
+    elif n_labels > LABELS_PER_TASK:  # a single task makes them itself, and the background only if it needs it
+        lists = _core.ova_word_lists(rows, arrays["mean"], config, control)
+        if lists is None:
+            return arrays
+        parts, background = lists
+    else:
         return arrays
-    postings = {_POSTINGS + name: part for name, part in _core.ova_postings(rows).items()}
-    return dict(arrays) | {"background": background} | postings
+    return dict(arrays) | {"background": background} | {_POSTINGS + name: part for name, part in parts.items()}
 
 
 def make_plan(arrays: Arrays, params: Params, n_labels: int, control: _core.Control) -> Plan:
     """Cut the labels into ranges that any executor can train."""
-    arrays = with_background(arrays, params, control)
+    arrays = with_background(arrays, params, control, n_labels=n_labels)
     return Plan(
         owner="DiSMEC",
         unit="labels",
