@@ -228,8 +228,9 @@ void bind_training(nb::module_& m) {
                 const nb::gil_scoped_release no_gil;
                 if (sparse != nullptr && linear::ListTrainer::suits(*sparse, config)) {
                     parts.emplace(*sparse);
-                    background =
-                        linear::solve_background(*sparse, {as_span(mean), {}, {}}, config, control).flattened();
+                    if (linear::ListTrainer::uses_background(config))
+                        background =
+                            linear::solve_background(*sparse, {as_span(mean), {}, {}}, config, control).flattened();
                 }
             }
             if (!parts) return std::nullopt;
@@ -240,7 +241,7 @@ void bind_training(nb::module_& m) {
                 "control: Control) -> tuple[dict[str, NDArray[typing.Any]], NDArray[numpy.float64]] | None"),
         "Make what labels that are trained through lists of words share: the lists (cpp/linear/word_lists.hpp), part "
         "by "
-        "part, and the background; None if rows or configuration do not suit.");
+        "part, and the background (empty if it is not used); None if rows or configuration do not suit.");
     m.def(
         "train_ova",
         [](const LinearRows& rows, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& row_ids,

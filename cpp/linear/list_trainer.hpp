@@ -41,6 +41,9 @@ public:
     // Whether this way of training knows the configuration and suits the rows.
     static bool suits(const SparseRows& rows, const OvaConfig& config);
 
+    // Whether it needs the solution of background.hpp.
+    static bool uses_background(const OvaConfig& config);
+
     // Train the listed labels; return those that should be trained another way.
     std::vector<std::int32_t> train(std::span<const std::int32_t> label_ids);
 
@@ -54,6 +57,7 @@ private:
     bool check_near();
     bool search();
     void search_rare(double depth);
+    void sample_far();
     void set_far();
     void add_far();
     double far_share() const;

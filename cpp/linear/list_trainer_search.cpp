@@ -13,12 +13,14 @@ namespace {
 constexpr double kGrowth = 1.0;     // a set grows by at most this share of itself in one round,
 constexpr double kFarGrowth = 2.0;  // or this, where rows without a word of the label are above their margin
 constexpr std::size_t kMinGrowth = 64;
-constexpr double kFewShare = 0.05;     // when fewer rows than this share of the set join, all rows are sought
-constexpr double kLeastFloor = 0.1;    // for rare words, while the bias is not yet low enough (less at low costs)
-constexpr double kReachShare = 0.1;    // rows are near their margin within this share of what the bias lies below -1
-constexpr int kHalvings = 12;          // to find the share of the background
-constexpr double kMostShare = 2.0;     // of it, to begin with
-constexpr std::int64_t kMaxReads = 4;  // a label whose searches read more than so many times X is trained another way
+constexpr double kFewShare = 0.05;   // when fewer rows than this share of the set join, all rows are sought
+constexpr double kLeastFloor = 0.1;  // for rare words, while the bias is not yet low enough (less at low costs)
+constexpr double kReachShare = 0.1;  // rows are near their margin within this share of what the bias lies below -1
+constexpr double kMaxFarCost = 2.0;
+constexpr std::int64_t kFarRows = 512;  // about so many are looked at first without a background
+constexpr int kHalvings = 12;           // to find the share of the background
+constexpr double kMostShare = 2.0;      // of it, to begin with
+constexpr std::int64_t kMaxReads = 4;   // a label whose searches read more than so many times X is trained another way
 
 }  // namespace
 
@@ -63,7 +65,7 @@ bool ListTrainer::search() {
         if (!seeks_all_) return true;
     }
     if (depth <= 0.0 && !has_far_rows_) {
-        add_far();
+        uses_background(config_) ? add_far() : sample_far();
         knows_all_ = false;
         return true;
     }
@@ -87,6 +89,19 @@ bool ListTrainer::search() {
 void ListTrainer::search_rare(double depth) {
     spent_ += finder_.plan_rare(words_, std::max(depth, kLeastFloor * std::min(1.0, config_.cost)));
     list_found(finder_.find(by_feature_.data()));
+    check_rows(0.0F);
+}
+
+// At higher costs so few labels have far rows that the background would take longer than it saves.
+bool ListTrainer::uses_background(const OvaConfig& config) { return config.cost <= kMaxFarCost; }
+
+// Rows are above their margin without any word of the label: some of all rows bring the bias about where it belongs.
+void ListTrainer::sample_far() {
+    has_far_rows_ = true;
+    const std::int64_t stride = std::max<std::int64_t>(1, lists_.n_rows() / kFarRows);
+    checked_ids_.clear();
+    for (std::int64_t row = 0; row < lists_.n_rows(); row += stride)
+        if (!is_member_.has(row)) checked_ids_.push_back(static_cast<std::int32_t>(row));
     check_rows(0.0F);
 }
 

@@ -103,7 +103,7 @@ def ova_postings(rows: LinearRows) -> dict[str, NDArray[Any]]:
 
 def ova_word_lists(rows: LinearRows, mean: NDArray[numpy.float32], config: OvaConfig, control: Control) -> tuple[dict[str, NDArray[Any]], NDArray[numpy.float64]] | None:
     """
-    Make what labels that are trained through lists of words share: the lists (cpp/linear/word_lists.hpp), part by part, and the background; None if rows or configuration do not suit.
+    Make what labels that are trained through lists of words share: the lists (cpp/linear/word_lists.hpp), part by part, and the background (empty if it is not used); None if rows or configuration do not suit.
     """
 
 def train_ova(rows: LinearRows, indptr: NDArray[numpy.int64], row_ids: NDArray[numpy.int32], positive_weights: NDArray[numpy.float32] | None, row_weights: NDArray[numpy.float32] | None, mean: NDArray[numpy.float32], mean_margins: NDArray[numpy.float32], background: NDArray[numpy.float64] | None, postings: dict[str, NDArray[Any]] | None, config: OvaConfig, start: str, positive_margin: float, negative_margin: float, bias_weight: float, shared: NDArray[numpy.float32] | None, shared_margins: NDArray[numpy.float32] | None, own_indptr: NDArray[numpy.int64] | None, own_feature_ids: NDArray[numpy.int32] | None, own_weights: NDArray[numpy.float32] | None, own_biases: NDArray[numpy.float32] | None, parents: NDArray[numpy.int32] | None, control: Control) -> dict[str, NDArray[Any]]:
