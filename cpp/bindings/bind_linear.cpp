@@ -92,6 +92,24 @@ nb::dict as_dict(linear::Postings&& postings) {
     return out;
 }
 
+// Named as the parts of postings, of which some are empty.
+nb::dict as_dict(linear::WordListParts&& parts) {
+    nb::dict out;
+    out["places"] = to_numpy(std::move(parts.places));
+    out["row_indptr"] = to_numpy(std::move(parts.row_indptr));
+    out["row_features"] = to_numpy(std::move(parts.row_features));
+    out["row_values"] = to_numpy(std::move(parts.row_values));
+    out["indptr"] = to_numpy(std::move(parts.indptr));
+    out["row_ids"] = to_numpy(std::move(parts.row_ids));
+    out["values"] = to_numpy(std::move(parts.values));
+    out["sums"] = to_numpy(std::vector<double>{});
+    out["squares"] = to_numpy(std::vector<double>{});
+    for (const char* name : {"features", "copy_features"}) out[name] = to_numpy(std::vector<std::int32_t>{});
+    out["copy_begins"] = to_numpy(std::vector<std::int64_t>{});
+    out["copy_values"] = to_numpy(std::vector<float>{});
+    return out;
+}
+
 template <class T>
 std::span<const T> optional_span(const std::optional<Array1<T>>& array) {
     return array ? as_span(*array) : std::span<const T>{};
@@ -237,6 +255,30 @@ void bind_training(nb::module_& m) {
                 "NDArray[numpy.int32], NDArray[numpy.float32]] | None"),
         "Leave out the small entries of rows (cpp/linear/coarse_rows.hpp): indptr, indices and values, or None where "
         "training does not use them.");
+    m.def(
+        "ova_word_lists",
+        [](const LinearRows& rows, const Array1<float>& mean, const OvaConfig& config,
+           Control& control) -> std::optional<nb::tuple> {
+            const auto* sparse = std::get_if<SparseRows>(&rows.rows);
+            std::optional<linear::WordListParts> parts;
+            std::vector<double> background;
+            {
+                const nb::gil_scoped_release no_gil;
+                if (sparse != nullptr && linear::ListTrainer::suits(*sparse, config)) {
+                    parts.emplace(*sparse);
+                    if (linear::ListTrainer::uses_background(config))
+                        background =
+                            linear::solve_background(*sparse, {as_span(mean), {}, {}}, config, control).flattened();
+                }
+            }
+            if (!parts) return std::nullopt;
+            return nb::make_tuple(as_dict(std::move(*parts)), to_numpy(std::move(background)));
+        },
+        nb::arg("rows"), nb::arg("mean"), nb::arg("config"), nb::arg("control"),
+        nb::sig("def ova_word_lists(rows: LinearRows, mean: NDArray[numpy.float32], config: OvaConfig, "
+                "control: Control) -> tuple[dict[str, NDArray[typing.Any]], NDArray[numpy.float64]] | None"),
+        "Make what labels that are trained through lists of words share: the lists (cpp/linear/word_lists.hpp), part "
+        "by part, and the background (empty if it is not used); None if rows or configuration do not suit.");
     m.def(
         "train_ova",
         [](const LinearRows& rows, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& row_ids,

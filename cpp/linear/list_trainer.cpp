@@ -9,26 +9,19 @@ namespace longtail::linear {
 
 namespace {
 
-// Sizes of sets and shares of searches, tuned on wnwords.
-constexpr double kFirstFloor = 0.25;     // a first set has rows that the start lifts by this (less at low costs),
-constexpr std::size_t kFirstRows = 192;  // at most so many, or
-constexpr std::size_t kFirstShare = 16;  // so many for each positive
-constexpr double kGrowth = 1.0;          // a set grows by at most this share of itself in one round,
-constexpr double kFarGrowth = 2.0;       // or this, where rows without a word of the label are above their margin:
-constexpr std::int64_t kFarRows = 512;   // about so many of them are looked at first
-constexpr std::size_t kMinGrowth = 64;
-constexpr double kFewShare = 0.05;     // when fewer rows than this share of the set join, all rows are sought
-constexpr double kLeastFloor = 0.1;    // for rare words, while the bias is not yet low enough (less at low costs)
-constexpr double kReachShare = 0.1;    // rows are near their margin within this share of what the bias lies below -1
+// Tuned on wnwords.
+constexpr double kFirstFloor = 0.25;   // a first set has rows that the start lifts by this (less at low costs),
+constexpr double kFirstRows = 192.0;   // at most so many, or
+constexpr double kFirstShare = 16.0;   // so many for each positive, and more at low costs
 constexpr double kRoundShare = 0.1;    // a round need not reduce its gradient further than this
-constexpr double kInnerShare = 0.3;    // nor below this share of the tolerance,
+constexpr double kInnerShare = 0.2;    // nor below this share of the tolerance,
 constexpr double kSmallerShare = 0.3;  // unless that is not enough
 constexpr int kMaxStalls = 5;
-constexpr std::int64_t kScanShare = 2;  // to look at all rows takes as long as to read lists of half their entries
-constexpr std::int64_t kMaxScans = 8;   // a label that takes longer to search is trained another way
-// At lower costs too many rows are active, among them rows without any word of the label; at higher ones the dual takes
-// too many visits.
-constexpr double kMinCost = 0.25;
+// What is left of the gradient at the best bias lies in the other weights, where it counts for more in the objective, the
+// higher the cost. So a label ends at this share of its tolerance, or at more below cost 1/kEndShare.
+constexpr double kEndShare = 0.4;
+// At lower costs too many rows are active; at higher ones the dual takes too many visits.
+constexpr double kMinCost = 0.05;
 constexpr double kMaxCost = 16.0;
 // Rows suit that have at least this share of their square in words which are at no level frequent, if the lists of these
 // words of one row have at most one in so many of all entries: a pass for 64 labels costs each of them about as much.
@@ -37,10 +30,6 @@ constexpr double kListShare = 128.0;
 constexpr std::int64_t kSampleStride = 8;  // the square is taken of one row in so many
 
 using Clock = std::chrono::steady_clock;
-
-bool is_worse(const FoundRow& a, const FoundRow& b) {
-    return a.value > b.value || (a.value == b.value && a.row_id < b.row_id);
-}
 
 }  // namespace
 
@@ -51,8 +40,9 @@ ListTrainer::ListTrainer(const SparseRows& rows, const OvaLabels& labels, const 
       config_(config),
       sink_(sink),
       control_(control),
+      moments_(moments),
       starter_(rows, labels, moments, start, config),
-      lists_(rows),
+      lists_(moments.has_word_lists() ? moments.postings : parts_.emplace(rows).view()),
       finder_(lists_),
       dual_(rows.n_features(), config),
       local_(rows.n_features()),
@@ -111,21 +101,25 @@ bool ListTrainer::train_label(std::int64_t label) {
         record_round(0.0F);
     }
     double inner_share = kInnerShare;
+    const double end_share = std::clamp(1.0 / config_.cost, kEndShare, 1.0);
     for (int n_stalls = 0; record_.iterations < config_.max_iterations && n_stalls < kMaxStalls;) {
         const InnerResult inner =
             dual_.solve(problem_, local_, weights_.data(), inner_share * start_.tolerance, kRoundShare);
         ++record_.iterations;
         record_.cg_steps += inner.cg_steps;
         const std::int64_t n_before = problem_.size();
+        const float shift = dual_.bias_shift();
+        move_bias(shift);
         if (!find_rows()) return false;
         const bool may_end = knows_all_ && n_outside_ == 0;
         const double norm = may_end || config_.keep_history ? gradient_norm() : 0.0;
         if (config_.keep_history) record_round(1.0F);
-        if (may_end && norm <= start_.tolerance) {
+        if (may_end && norm <= end_share * start_.tolerance) {
             record_.seconds = std::chrono::duration<double>(Clock::now() - begin_time).count();
             hand_over(label, norm);
             return true;
         }
+        move_bias(-shift);
         if (problem_.size() > n_before || inner.gradient_norm > start_.tolerance) continue;
         inner_share *= kSmallerShare;
         ++n_stalls;
@@ -133,16 +127,23 @@ bool ListTrainer::train_label(std::int64_t label) {
     return false;
 }
 
+// Add to all margins. The solver needs weights that are the sum of the betas' rows, but leaves small errors that add up
+// in the bias: rows are sought, and the stopping rule is judged, at the best bias.
+void ListTrainer::move_bias(float shift) {
+    bias_weight() += shift / config_.bias;
+    for (float& margin : problem_.margins) margin += shift;
+}
+
 void ListTrainer::append(std::int32_t row, float sign, double cost, float margin) {
     problem_.append(row, sign, static_cast<float>(cost), margin);
-    local_.append(rows_, row, config_.bias);
+    local_.append(lists_.row(row), config_.bias);
     is_member_.add(row);
 }
 
 // The positives, and the rows that the mean of the positives lifts most by rare words. It begins where that mean has
 // margin 1, and a row without any of its words -1.
 bool ListTrainer::begin_set(std::span<const std::int32_t> positives) {
-    for (const std::int32_t row : positives) append(row, 1.0F, start_.positive_cost, 0.0F);
+    for (const std::int32_t row : positives) append(lists_.place(row), 1.0F, start_.positive_cost, 0.0F);
     n_core_ = static_cast<std::int64_t>(local_.features().size());
     const auto n_positives = static_cast<std::int64_t>(positives.size());
     for (std::int64_t i = 0; i < n_positives; ++i) local_.add_to(i, 1.0F, weights_.data());
@@ -155,12 +156,13 @@ bool ListTrainer::begin_set(std::span<const std::int32_t> positives) {
     list_words();
     spent_ += finder_.plan_rare(words_, kFirstFloor * std::min(1.0, config_.cost));
     checked_.clear();
-    for (const FoundRow& found : finder_.find())
+    for (const FoundRow& found : finder_.find(by_feature_.data()))
         if (!is_member_.has(found.row_id)) checked_.push_back(found);
-    const std::size_t most = std::max(kFirstRows, kFirstShare * positives.size());
+    const double n_first = std::max(kFirstRows, kFirstShare * static_cast<double>(positives.size()));
+    const auto most = static_cast<std::size_t>(n_first / std::sqrt(std::min(1.0, config_.cost)));
     if (checked_.size() > most) {
         std::nth_element(checked_.begin(), checked_.begin() + static_cast<std::ptrdiff_t>(most), checked_.end(),
-                         is_worse);
+                         is_above);
         checked_.resize(most);
     }
     for (const FoundRow& found : checked_) append(found.row_id, -1.0F, config_.cost, found.value - 1.0F);
@@ -248,142 +250,6 @@ void ListTrainer::forget_label() {
     outside_loss_ = 0.0;
     near_reach_ = 0.0F;
     spent_ = 0;
-}
-
-// Rows above their margin join the set; false when that takes too long.
-bool ListTrainer::find_rows() {
-    const std::vector<std::int32_t>& features = local_.features();
-    const std::size_t n_words = features.size();
-    for (std::size_t i = 0; i < n_words; ++i) by_feature_[features[i]] = weights_[i];
-    const bool is_found = check_near() || search();
-    for (std::size_t i = 0; i < n_words; ++i) by_feature_[features[i]] = 0.0F;
-    return is_found;
-}
-
-// Look at the rows that the last search left near their margin; false when others may have come there.
-bool ListTrainer::check_near() {
-    if (near_reach_ <= 0.0F) return false;
-    // A margin grows by the change of the bias, and at most by ‖x‖ times the length of what other weights have grown by.
-    double square = 0.0;
-    for (std::size_t i = 0; i < local_.features().size(); ++i) {
-        const double before = i < sought_weights_.size() ? static_cast<double>(sought_weights_[i]) : 0.0;
-        const double growth = std::max(0.0, static_cast<double>(weights_[i]) - before);
-        square += growth * growth;
-    }
-    const float change = config_.bias * (bias_weight() - sought_bias_weight_) +
-                         static_cast<float>(1.0001 * lists_.max_row_norm() * std::sqrt(square));
-    if (change > near_reach_) return false;
-    checked_ids_.clear();
-    for (const FoundRow& row : near_)
-        if (row.value + change > -1.0F && !is_member_.has(row.row_id)) checked_ids_.push_back(row.row_id);
-    check_rows(0.0F);
-    return true;
-}
-
-bool ListTrainer::search() {
-    const double depth = -1.0 - static_cast<double>(config_.bias * bias_weight());  // of the rows without any word
-    list_words();
-    if (!seeks_all_) {
-        const std::int64_t n_before = problem_.size();
-        search_rare(depth);
-        seeks_all_ = static_cast<double>(problem_.size() - n_before) < kFewShare * static_cast<double>(n_before);
-        knows_all_ = false;
-        if (!seeks_all_) return true;
-    }
-    if (depth <= 0.0 && !has_far_rows_) {
-        sample_far();
-        knows_all_ = false;
-        return true;
-    }
-    const double reach = std::max(0.0, kReachShare * depth);
-    const std::int64_t cost = depth > 0.0 ? finder_.plan(words_, depth - reach, other_square_) : -1;
-    const std::int64_t scan_cost = rows_.n_stored() / kScanShare;
-    const bool scans = cost < 0 || cost > scan_cost;
-    spent_ += scans ? scan_cost : cost;
-    if (spent_ > kMaxScans * scan_cost) return false;
-    scans ? list_all() : list_found();
-    check_rows(static_cast<float>(reach));
-    near_ = checked_;
-    near_reach_ = static_cast<float>(reach);
-    sought_weights_.assign(weights_.begin(), weights_.begin() + std::ssize(local_.features()));
-    sought_bias_weight_ = bias_weight();
-    return true;
-}
-
-// Among the rows that rare words of the label lift.
-void ListTrainer::search_rare(double depth) {
-    spent_ += finder_.plan_rare(words_, std::max(depth, kLeastFloor * std::min(1.0, config_.cost)));
-    list_found();
-    check_rows(0.0F);
-}
-
-// Rows are above their margin without any word of the label: some of all rows bring the bias about where it belongs.
-void ListTrainer::sample_far() {
-    const std::int64_t stride = std::max<std::int64_t>(1, rows_.n_rows() / kFarRows);
-    checked_ids_.clear();
-    for (std::int64_t row = 0; row < rows_.n_rows(); row += stride)
-        if (!is_member_.has(row)) checked_ids_.push_back(static_cast<std::int32_t>(row));
-    check_rows(0.0F);
-    has_far_rows_ = true;
-}
-
-void ListTrainer::list_words() {
-    const std::vector<std::int32_t>& features = local_.features();
-    words_.clear();
-    other_square_ = 0.0;
-    for (std::size_t i = 0; i < features.size(); ++i) {
-        if (weights_[i] <= 0.0F) continue;
-        if (static_cast<std::int64_t>(i) < n_core_)
-            words_.push_back({features[i], weights_[i]});
-        else
-            other_square_ += static_cast<double>(weights_[i]) * weights_[i];
-    }
-}
-
-void ListTrainer::list_found() {
-    checked_ids_.clear();
-    for (const FoundRow& row : finder_.find())
-        if (!is_member_.has(row.row_id)) checked_ids_.push_back(row.row_id);
-}
-
-void ListTrainer::list_all() {
-    checked_ids_.clear();
-    for (std::int32_t row = 0; row < rows_.n_rows(); ++row)
-        if (!is_member_.has(row)) checked_ids_.push_back(row);
-}
-
-// Of the rows to check, those above their margin join the set, if they are not too many: else the worst. Leaves in
-// checked_ those that are above it or less than `reach` below. Takes the rows for all that may be above.
-void ListTrainer::check_rows(float reach) {
-    constexpr std::size_t kFar = 24;  // rows are fetched so many ahead: first their place in X, then what stands there
-    constexpr std::size_t kNear = 10;
-    const float bias = config_.bias * bias_weight();
-    const std::size_t n_rows = checked_ids_.size();
-    checked_.clear();
-    for (std::size_t i = 0; i < n_rows; ++i) {
-        if (i + kFar < n_rows) rows_.prefetch_place(checked_ids_[i + kFar]);
-        if (i + kNear < n_rows) rows_.prefetch(checked_ids_[i + kNear]);
-        const float margin = rows_.dot(checked_ids_[i], by_feature_.data()) + bias;
-        if (margin > -1.0F - reach) checked_.push_back({checked_ids_[i], margin});
-    }
-    const double growth = bias < -1.0F ? kGrowth : kFarGrowth;
-    const auto most = std::max(kMinGrowth, static_cast<std::size_t>(growth * static_cast<double>(problem_.size())));
-    if (checked_.size() > most)
-        std::nth_element(checked_.begin(), checked_.begin() + static_cast<std::ptrdiff_t>(most), checked_.end(),
-                         is_worse);
-    knows_all_ = true;
-    n_outside_ = 0;
-    outside_loss_ = 0.0;
-    for (std::size_t i = 0; i < checked_.size(); ++i) {
-        const double gap = 1.0 + static_cast<double>(checked_[i].value);
-        if (gap <= 0.0) continue;
-        if (i < most) {
-            append(checked_[i].row_id, -1.0F, config_.cost, checked_[i].value);
-        } else {
-            outside_loss_ += config_.cost * gap * gap;
-            ++n_outside_;
-        }
-    }
 }
 
 }  // namespace longtail::linear

@@ -14,7 +14,10 @@ namespace {
 
 // Tuned on EURLex-4K and wnwords (benchmarks/bench_dismec_cliffs.py): half or twice as much takes about as long.
 constexpr double kSampledCurvature = 0.2;  // that a row of the sample stands for, at least, times ‖x‖²
-constexpr double kMostDrawn = 400.0;       // but a sample has at most about so many rows besides the positives
+constexpr double kMostDrawn = 400.0;       // but a sample has at most about so many rows besides the positives,
+constexpr double kDrawnEntries = 3.6;      // and no more than give its Gram matrix so many entries for each row of X,
+constexpr double kLeastDrawn = 200.0;      // or this,
+constexpr int kSmallSteps = 4;             // in so many steps: labels that need more get more rows
 // More positives make samples as costly as passes over all rows: Newton steps in lanes are then faster. A Gram matrix of
 // the sample takes time in proportion to the square of its rows, times the words of a row; a pass, to all rows' words.
 constexpr std::int64_t kFewPositives = 16;  // always few enough
@@ -46,6 +49,7 @@ LogisticSampleTrainer::LogisticSampleTrainer(const SparseRows& rows, const OvaLa
       control_(control),
       starter_(rows, labels, moments, start, config),
       width_(rows.n_features() + 1),
+      most_drawn_(std::clamp(std::sqrt(kDrawnEntries * static_cast<double>(rows.n_rows())), kLeastDrawn, kMostDrawn)),
       lanes_(kLanes) {
     table_.assign(static_cast<std::size_t>(2 * rows.n_features()), Lanes{});
     scatter_.assign(static_cast<std::size_t>(rows.n_features() * GramMatrix::kBlocks), Lanes{});
@@ -303,7 +307,7 @@ auto LogisticSampleTrainer::judge(Lane& lane, int at) -> Outcome {
         return Outcome::finished;
     }
     if (lane.record.iterations >= kMaxRounds) return Outcome::refused;
-    thin(lane.drawn);
+    thin(lane.drawn, lane.record.iterations < kSmallSteps ? most_drawn_ : kMostDrawn);
     return Outcome::goes_on;
 }
 
@@ -388,12 +392,12 @@ void LogisticSampleTrainer::pass_rows() {
     }
 }
 
-// Draw kMostDrawn rows again out of a sample that stands for more than that.
-void LogisticSampleTrainer::thin(std::vector<Drawn>& drawn) {
+// Draw so many rows again out of a sample that stands for more than that.
+void LogisticSampleTrainer::thin(std::vector<Drawn>& drawn, double most) {
     double total = 0.0;
     for (const Drawn& row : drawn) total += std::max(1.0F, row.size);
-    if (total <= kMostDrawn) return;
-    const auto scale = static_cast<float>(kMostDrawn / total);
+    if (total <= most) return;
+    const auto scale = static_cast<float>(most / total);
     float carried = 0.5F;
     std::erase_if(drawn, [&](Drawn& row) {
         const float chance = row.chance();

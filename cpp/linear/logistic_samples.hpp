@@ -83,7 +83,7 @@ private:
     std::uint32_t positive_lanes(std::int64_t row, std::size_t& cursor) const;
     void write_weights();
     void read_gradients();
-    static void thin(std::vector<Drawn>& drawn);
+    static void thin(std::vector<Drawn>& drawn, double most);
     Outcome judge(Lane& lane, int at);
     void step(Lane& lane, std::int64_t n_known);
     double slope_along_step(const Lane& lane, const AlignedVector<float>& at) const;
@@ -99,6 +99,7 @@ private:
     Starter<SparseRows> starter_;
     SampledLogistic solver_;
     std::int64_t width_;  // n_features + 1, the bias last
+    double most_drawn_;   // rows of the first samples besides the positives, at most about
 
     std::vector<Lane> lanes_;
     Background background_;

@@ -43,8 +43,10 @@ struct OvaMoments {
     std::span<const float> mean;
     std::span<const float> mean_margins;
     std::span<const double> background;  // flattened, see background.hpp; empty: solved when it is needed
-    PostingsView postings = {};          // of short rows; empty: made when they are needed
+    PostingsView postings = {};          // of short rows, or WordListParts; empty: made when they are needed
     std::optional<CsrView> coarse = {};  // coarse_rows.hpp, for the early rounds of working sets
+
+    bool has_word_lists() const { return !postings.places.empty() && postings.sums.empty(); }
 };
 
 // Where each label begins: w₀ = a·(sum of its positives) + b·shared + its own weights, where the kind fixes a and b.

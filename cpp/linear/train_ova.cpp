@@ -39,7 +39,8 @@ void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& m
         if (!is_weighted && start.kind != StartKind::zero && PostingsTrainer::suits(rows, config))
             label_ids = PostingsTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
     if constexpr (Rows::kSparse)
-        if (!is_weighted && start.kind != StartKind::zero && ListTrainer::suits(rows, config))
+        if (!is_weighted && start.kind != StartKind::zero && !label_ids.empty() &&
+            (moments.has_word_lists() || ListTrainer::suits(rows, config)))
             label_ids = ListTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
     if (!is_weighted && config.working_sets && start.kind != StartKind::zero && !label_ids.empty()) {
         std::vector<RoughSolution> rough;

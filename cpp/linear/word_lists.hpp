@@ -1,104 +1,142 @@
 #pragma once
 
-// The rows of each feature, and how to find the rows above a margin through them.
-//
-// Let all values of X be at least zero. Then a row is above a margin only if its words with weights above zero lift it
-// there. Some of these words are frequent, with long lists, small values and small weights: together they lift a row by
-// at most the length of their weights times that of the row's part in frequent words (Cauchy and Schwarz), and this
-// length is stored for each row. So the lists of the frequent words are not read, as long as few rows may be above the
-// margin by that bound alone. What is frequent is chosen for each search, from a few levels.
+// The rows of each feature, and the rows once more in an order where those that share their most frequent word stand
+// together, and among them those that share the next. The rows of a word are then in few places of the memory. Rows are
+// known by their place in that order.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/aligned.hpp"
+#include "linear/posting_lists.hpp"
 #include "linear/rows.hpp"
 
 namespace longtail::linear {
 
-struct WordWeight {
+// X in that order, and its columns: made once for all labels, and handed on as a PostingsView without sums.
+struct WordListParts {
+    explicit WordListParts(const SparseRows& rows);
+    PostingsView view() const {
+        const auto n_rows = static_cast<std::int64_t>(places.size());
+        const auto n_features = static_cast<std::int64_t>(indptr.size()) - 1;
+        PostingsView view;
+        view.places = places;
+        view.ordered = {n_rows, n_features, row_indptr, row_features, row_values};
+        view.indptr = indptr;
+        view.row_ids = row_ids;
+        view.values = values;
+        return view;
+    }
+
+    std::vector<std::int32_t> places;  // of each row of X
+    std::vector<std::int64_t> row_indptr{0};
+    std::vector<std::int32_t> row_features;
+    std::vector<float> row_values;
+    std::vector<std::int64_t> indptr;
+    std::vector<std::int32_t> row_ids;  // places
+    std::vector<float> values;
+};
+
+struct WordEntry {
+    std::int32_t id;  // of a word in a row, or of a row in the list of a word
+    float value;
+};
+
+// The rows whose most frequent word is this one.
+struct RowGroup {
     std::int32_t feature;
-    float weight;
+    std::int32_t first;
+    std::int32_t last;
+    float least_value;  // of the word in these rows
 };
 
 class WordLists {
 public:
     static constexpr int kLevels = 5;  // what is frequent: nothing, and then more and more words
+    static constexpr int kBlockRows = 64;
 
-    explicit WordLists(const SparseRows& rows);
+    explicit WordLists(const PostingsView& parts);
 
     // Words in more rows than this are frequent at the last level.
     static std::int64_t frequent_size(std::int64_t n_rows) { return n_rows >> (kFirstShift + kLevels - 2); }
 
     std::int64_t n_rows() const { return n_rows_; }
-    std::int64_t size(std::int32_t feature) const { return indptr_[feature + 1] - indptr_[feature]; }
+    std::int64_t n_blocks() const { return (n_rows_ + kBlockRows - 1) / kBlockRows; }
+    std::int32_t place(std::int64_t row) const { return places_[row]; }
     double max_row_norm() const { return max_row_norm_; }
+
+    std::span<const WordEntry> row(std::int64_t place) const {
+        return {row_entries_.data() + row_begins_[place], row_entries_.data() + row_begins_[place + 1]};
+    }
+    float dot(std::int64_t place, const float* weights) const {
+        float even = 0.0F;
+        float odd = 0.0F;
+        const WordEntry* at = row_entries_.data() + row_begins_[place];
+        const WordEntry* const end = row_entries_.data() + row_begins_[place + 1];
+        for (; at + 2 <= end; at += 2) {
+            even += at[0].value * weights[at[0].id];
+            odd += at[1].value * weights[at[1].id];
+        }
+        if (at < end) even += at->value * weights[at->id];
+        return even + odd;
+    }
+    void prefetch_place(std::int64_t place) const { __builtin_prefetch(row_begins_.data() + place); }
+    void prefetch(std::int64_t place) const {
+        const WordEntry* const at = row_entries_.data() + row_begins_[place];
+        __builtin_prefetch(at);
+        __builtin_prefetch(at + 8);
+    }
+
+    std::span<const WordEntry> list(std::int32_t feature) const {
+        return {list_entries_.data() + list_begins_[feature], list_entries_.data() + list_begins_[feature + 1]};
+    }
+    std::int64_t size(std::int32_t feature) const { return list_begins_[feature + 1] - list_begins_[feature]; }
     // The first level at which a feature is frequent, or kLevels.
     int level(std::int32_t feature) const { return levels_[feature]; }
-    // Of each row, the length of its part in words that are frequent at a level above 0, padded to whole lanes.
+    // Of each row, the length of its part in words that are frequent at a level above 0, padded to whole blocks,
     std::span<const float> frequent_norms(int at_level) const { return norms_[at_level]; }
+    // and the greatest of a block.
+    std::span<const float> block_norms(int at_level) const { return block_norms_[at_level]; }
     // How many of them are above a limit, or a little below it.
     std::int64_t n_above(int at_level, double limit) const;
 
-    // sums[row] += weight · value for the rows of a feature.
-    void add_to(std::int32_t feature, float weight, float* sums) const {
-        const std::int64_t end = indptr_[feature + 1];
-        for (std::int64_t i = indptr_[feature]; i < end; ++i) sums[row_ids_[i]] += weight * values_[i];
+    std::span<const RowGroup> groups() const { return groups_; }
+    // What the most frequent word of a group adds to all its margins if its weight is below zero, rounded up,
+    static float lowering(const RowGroup& group, const float* weights) {
+        return kRoundedUp * std::min(0.0F, weights[group.feature]) * group.least_value;
     }
-    // visit(row, sums[row]) for the rows of a feature, and set the sums to zero.
-    template <class Visit>
-    void take(std::int32_t feature, float* sums, const Visit& visit) const {
-        const std::int64_t end = indptr_[feature + 1];
-        for (std::int64_t i = indptr_[feature]; i < end; ++i)
-            visit(row_ids_[i], std::exchange(sums[row_ids_[i]], 0.0F));
+    void prefetch_tops(std::int64_t place) const { __builtin_prefetch(tops_.data() + place); }
+    // and what the two most frequent words of a row add to its own.
+    float lowering(std::int64_t place, const float* weights) const {
+        const auto& [first, second] = tops_[place];
+        return kRoundedUp *
+               (std::min(0.0F, weights[first.id]) * first.value + std::min(0.0F, weights[second.id]) * second.value);
     }
 
 private:
     static constexpr int kFirstShift = 3;  // words are frequent that are in more than a row of 2^3, 2^4 and so on
     static constexpr int kBins = 64;
+    static constexpr float kRoundedUp = 1.0F - 1e-6F;
+
+    void set_groups();
+    void set_norms();
 
     std::int64_t n_rows_;
     double max_row_norm_ = 0.0;
-    std::vector<std::int64_t> indptr_;
-    std::vector<std::int32_t> row_ids_;
-    std::vector<float> values_;
+    std::span<const std::int32_t> places_;
+    std::span<const std::int64_t> row_begins_;
+    std::span<const std::int64_t> list_begins_;
+    std::vector<WordEntry> row_entries_;
+    std::vector<WordEntry> list_entries_;
     std::vector<std::int8_t> levels_;
+    std::vector<std::array<WordEntry, 2>> tops_;  // the two most frequent words of each row
+    std::vector<RowGroup> groups_;
     std::array<AlignedVector<float>, kLevels> norms_;
+    std::array<std::vector<float>, kLevels> block_norms_;
     std::array<std::array<std::int64_t, kBins + 1>, kLevels> above_{};  // norms from bin b on
-};
-
-struct FoundRow {
-    std::int32_t row_id;
-    float value;  // a sum over the lists that were read, or a margin
-};
-
-class RowFinder {
-public:
-    explicit RowFinder(const WordLists& lists);
-
-    // Choose the lists to read so that every row with w·x > floor (> 0) can be found; returns what that takes, in entries
-    // of lists, or -1 if it cannot be done. `words` are those with weights above zero, except for some whose squares add
-    // up to `other_square`.
-    std::int64_t plan(std::span<const WordWeight> words, double floor, double other_square);
-
-    // Read only lists of words that are at no level frequent, for rows that these words lift above the floor.
-    std::int64_t plan_rare(std::span<const WordWeight> words, double floor);
-
-    // Every row whose sum may be above the floor, rows increasing.
-    const std::vector<FoundRow>& find();
-
-private:
-    const WordLists& lists_;
-    AlignedVector<float> sums_;  // zero between calls
-    std::vector<WordWeight> read_;
-    std::vector<FoundRow> found_;
-    int level_ = 0;
-    float frequent_norm_ = 0.0F;  // of the frequent words' weights
-    std::int64_t n_read_ = 0;     // entries of the lists to read
-    float least_ = 0.0F;          // a row's sum, with what frequent words may add, is above this
 };
 
 }  // namespace longtail::linear

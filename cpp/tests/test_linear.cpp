@@ -313,7 +313,7 @@ TEST_CASE("labels of short rows obey the stopping rule over all rows") {
 }
 
 TEST_CASE("labels that are trained through lists of words obey the stopping rule over all rows") {
-    for (const double cost : {0.3, 1.0, 10.0}) {
+    for (const double cost : {0.1, 0.3, 1.0, 10.0}) {
         const Csr csr = text_rows(1500, 2000, 13);
         OvaConfig config = kConfig;
         config.cost = cost;
@@ -321,6 +321,31 @@ TEST_CASE("labels that are trained through lists of words obey the stopping rule
         REQUIRE(ListTrainer::suits(SparseRows(csr.view()), config));
         check_stopping_rule(csr, SparseRows(csr.view()), config, 1500);
     }
+}
+
+TEST_CASE("shared word lists give the bytes that a task's own do") {
+    const Csr csr = text_rows(1500, 2000, 13);
+    const SparseRows rows(csr.view());
+    OvaConfig config = kConfig;
+    config.cost = 0.1;
+    REQUIRE(ListTrainer::suits(rows, config));
+    const std::vector<float> mean = mean_row(rows, 1.0F);
+    const std::vector<float> margins = row_margins(rows, mean, 1.0F);
+    const std::vector<std::int64_t> indptr{0, 1, 3, 7};
+    const std::vector<std::int32_t> row_ids{5, 20, 30, 100, 200, 300, 400};
+    const OvaLabels labels{{3, 1500, indptr, row_ids}, {}};
+    Control control;
+    OvaMoments moments{mean, margins, {}};
+    const OvaResult own = train_ova(rows, labels, moments, kStart, config, control);
+    const WordListParts parts(rows);
+    const std::vector<double> background = solve_background(rows, moments, config, control).flattened();
+    moments.postings = parts.view();
+    moments.background = background;
+    CHECK(moments.has_word_lists());
+    const OvaResult shared = train_ova(rows, labels, moments, kStart, config, control);
+    CHECK(own.feature_ids == shared.feature_ids);
+    CHECK(own.weights == shared.weights);
+    CHECK(own.biases == shared.biases);
 }
 
 TEST_CASE("labels of long sparse rows obey the stopping rule over all rows") {

@@ -42,7 +42,7 @@ def probe(arrays: Arrays, params: dict[str, Any], n_features: int, n_jobs: int, 
     The model has `n_features`, of which the arrays may hold only those that occur.
     """
     begin = time.perf_counter()
-    arrays = with_shared_parts(arrays, params, _core.Control())
+    arrays = with_shared_parts(arrays, params, _core.Control(), n_labels=len(arrays["y_indptr"]) - 1)
     shared_seconds = time.perf_counter() - begin  # once, whatever n_jobs is
     counts = np.diff(arrays["y_indptr"])
     strata = np.where(counts > 0, np.floor(np.log2(np.maximum(counts, 1))), -1).astype(int)
@@ -151,8 +151,9 @@ def _bytes_per_thread(arrays: Arrays, params: dict[str, Any]) -> float:
         return newton
     if params["loss"] == "logistic":
         return newton if "x_dense" in arrays else max(newton, _SAMPLE_BYTES_PER_FEATURE * n_features + 4 * n_rows)
-    if "background" in arrays:  # one label's rows
-        return 16 * len(arrays["x_values"]) + 8 * n_rows + 64 * n_features
+    if "background" in arrays:  # one label's rows, and with lists of words a copy of all
+        lists = 0 if len(arrays["postings_sums"]) else 8 * len(arrays["x_values"]) + 40 * n_rows
+        return 16 * len(arrays["x_values"]) + 8 * n_rows + 64 * n_features + lists
     return SCRATCH_BYTES_PER_FEATURE * n_features + _SCRATCH_BYTES
 
 

@@ -82,23 +82,30 @@ def all_negative_weights(arrays: Arrays, params: Params, control: _core.Control,
     return weights
 
 
-def with_shared_parts(arrays: Arrays, params: Params, control: _core.Control) -> Arrays:
-    """Add what solvers share between labels: background and inverted index of short rows, coarse rows of long ones."""
+def with_shared_parts(arrays: Arrays, params: Params, control: _core.Control, *, n_labels: int) -> Arrays:
+    """Add what solvers share between labels: coarse rows, or an inverted index and the background of all labels."""
     if params["start"] == "zero" or "row_weights" in arrays:
         return arrays
     rows = linear_rows(arrays, int(_number(params, "n_features")))
-    if (coarse := _core.ova_coarse_rows(rows, _config(params))) is not None:
+    config = _config(params)
+    if (coarse := _core.ova_coarse_rows(rows, config)) is not None:
         return dict(arrays) | dict(zip(_COARSE, coarse, strict=True))
-    background = _core.ova_background(rows, arrays["mean"], _config(params), control)
-    if background is None:
+    background = _core.ova_background(rows, arrays["mean"], config, control)
+    if background is not None:
+        parts = _core.ova_postings(rows)
+    elif n_labels > LABELS_PER_TASK:  # a single task makes them itself, and the background only if it needs it
+        lists = _core.ova_word_lists(rows, arrays["mean"], config, control)
+        if lists is None:
+            return arrays
+        parts, background = lists
+    else:
         return arrays
-    postings = {_POSTINGS + name: part for name, part in _core.ova_postings(rows).items()}
-    return dict(arrays) | {"background": background} | postings
+    return dict(arrays) | {"background": background} | {_POSTINGS + name: part for name, part in parts.items()}
 
 
 def make_plan(arrays: Arrays, params: Params, n_labels: int, control: _core.Control) -> Plan:
     """Cut the labels into ranges that any executor can train."""
-    arrays = with_shared_parts(arrays, params, control)
+    arrays = with_shared_parts(arrays, params, control, n_labels=n_labels)
     return Plan(
         owner="DiSMEC",
         unit="labels",
