@@ -18,8 +18,7 @@ struct Place {
 };
 
 Place find_place(std::span<const double> knots, double x) {
-    std::size_t left = 0;  // a dozen comparisons without a branch are quicker than a search
-    for (std::size_t i = 1; i + 1 < knots.size(); ++i) left += static_cast<std::size_t>(x >= knots[i]);
+    const std::size_t left = left_knot(knots, x);
     return {left, (x - knots[left]) / (knots[left + 1] - knots[left])};
 }
 

@@ -21,6 +21,13 @@ struct SurfaceView {
 
 void check_surface(const SurfaceView& surface);
 
+// The last knot at or below x, of which another one stands to the right.
+inline std::size_t left_knot(std::span<const double> knots, double x) {
+    std::size_t left = 0;  // a dozen comparisons without a branch are quicker than a search
+    for (std::size_t i = 1; i + 1 < knots.size(); ++i) left += static_cast<std::size_t>(x >= knots[i]);
+    return left;
+}
+
 double log_odds_at(const SurfaceView& surface, double score, double log_count);
 
 // Map each score to a probability; 0 for padding. `label_counts` holds the training rows of each label.

@@ -7,18 +7,13 @@
 #include <string>
 
 #include "base/lanes.hpp"
+#include "decisions/surface.hpp"
 
 namespace longtail {
 namespace {
 
 // Sums of so many pairs are float32, those of more are float64.
 constexpr std::size_t kPairsPerSum = 64 * kLanes;
-
-std::size_t left_of(std::span<const double> knots, double x) {
-    std::size_t left = 0;  // a dozen comparisons without a branch are quicker than a search
-    for (std::size_t i = 1; i + 1 < knots.size(); ++i) left += static_cast<std::size_t>(x >= knots[i]);
-    return left;
-}
 
 void check_knots(std::span<const double> knots, const char* name) {
     if (knots.size() < 2 || std::adjacent_find(knots.begin(), knots.end(), std::greater_equal<>()) != knots.end())
@@ -101,8 +96,8 @@ SurfacePairs::SurfacePairs(const PairsView& pairs, std::span<const double> score
     for (std::size_t i = 0; i < cells.size(); ++i) {
         if (!(pairs.weights[i] > 0.0F)) continue;
         const bool is_odd = pairs.is_odd[i] != 0;
-        const std::size_t row = left_of(count_knots, pairs.log_counts[i]);
-        const std::size_t cell = row * n_columns + left_of(score_knots, pairs.scores[i]) + (is_odd ? n_cells : 0);
+        const std::size_t row = left_knot(count_knots, pairs.log_counts[i]);
+        const std::size_t cell = row * n_columns + left_knot(score_knots, pairs.scores[i]) + (is_odd ? n_cells : 0);
         cells[i] = static_cast<std::uint32_t>(cell);
         ++sizes[cell];
         n_pairs_[is_odd] += static_cast<double>(pairs.weights[i]);

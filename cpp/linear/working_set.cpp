@@ -32,8 +32,10 @@ constexpr double kInnerShare = 0.5;       // and a round need not reduce its gra
 constexpr double kExactPositives = 16.0;  // with more, at a smaller share
 constexpr double kRoughEndShare = 3.0;    // The same for rough solutions;
 constexpr float kRoughReach = 0.02F;      // rows less than this below their margin belong to them.
-constexpr int kLeastIterations = 8;       // with fewer allowed, there are no rough solutions
-constexpr double kSmallerShare = 0.2;     // unless rounding asks for a better solution: that times this
+constexpr double kMinRoughCost =
+    0.5;                             // at lower costs sets are large but solved in few visits, so that nothing is saved
+constexpr int kLeastIterations = 8;  // with fewer allowed, there are no rough solutions
+constexpr double kSmallerShare = 0.2;  // unless rounding asks for a better solution: that times this
 constexpr int kMaxStalls = 5;
 constexpr std::int64_t kRefusedShare = 8;      // more than a row in so many active: Newton steps in lanes are cheaper,
 constexpr std::int64_t kRefusedShareWide = 2;  // as long as their vectors, a cache line a feature each, stay in the
@@ -79,7 +81,7 @@ WorkingSetTrainer<Rows>::WorkingSetTrainer(const Rows& rows, const OvaLabels& la
 template <class Rows>
 bool WorkingSetTrainer<Rows>::suits_rough_solutions(const OvaConfig& config) {
     return Rows::kSparse && config.loss == Loss::squared_hinge && config.working_sets && config.regularize_bias &&
-           config.cost <= kMaxDualCost && config.max_iterations >= kLeastIterations;
+           config.cost >= kMinRoughCost && config.cost <= kMaxDualCost && config.max_iterations >= kLeastIterations;
 }
 
 template <class Rows>
