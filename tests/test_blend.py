@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -256,6 +257,21 @@ def test_a_search_for_the_best_quality_ends_in_a_blend(monkeypatch: pytest.Monke
         autotune_blend(data.X, data.Y, minutes=1)
 
 
+def test_a_blend_that_cannot_be_trained_is_not_said_to_lack_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def searched(model: Any, *_: Any, **__: Any) -> Autotuning:
+        return Autotuning({}, 50.0, 50.0, False, "P@5", model, [Trial({}, 50.0, 1.0, n_rows=24)])
+
+    monkeypatch.setattr("longtail.tuning.blend.autotune", searched)
+    X = np.random.default_rng(0).random((30, 6)).astype(np.float32)
+    found = autotune_blend(X, np.eye(30), minutes=1, n_jobs=1)  # no held-out row has a label that another row has
+    assert (found.blend_score, found.is_better) == (None, None)
+    assert found.blend_error is not None
+    assert found.blend_error.startswith("Blend: some held-out rows must have labels that other rows have")
+    monkeypatch.setattr("longtail.tuning.blend.autotune", lambda *args, **given: (time.sleep(0.01), searched(*args))[1])
+    found = autotune_blend(X, np.eye(30), minutes=0.0001, n_jobs=1)
+    assert found.blend_error == "the time was over"
+
+
 def test_the_command_prints_how_to_train_the_blend_and_what_it_costs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,8 +287,12 @@ def test_the_command_prints_how_to_train_the_blend_and_what_it_costs(
     assert "62.50 by the blend: it is better" in answer.stderr
     assert "GBDTSparse is not in the blend: no time" in answer.stderr
     assert "-e Blend -p first=DiSMEC -p first__cost=3.0 -p second=FastXML" in answer.stderr
-    for score, verdict in ((61.0, "61.00 by the blend: it is not better"), (None, "no time to try the blend")):
-        found = replace(found, blend_score=score)
+    for score, error, verdict in (
+        (61.0, None, "61.00 by the blend: it is not better"),
+        (None, "the time was over", "no time to try the blend"),
+        (None, "Blend: no labels", "the blend could not be trained: Blend: no labels"),
+    ):
+        found = replace(found, blend_score=score, blend_error=error)
         answer = CliRunner().invoke(tune, [str(tmp_path / "data.txt"), "--minutes", "3", "--blend"])
         assert verdict in answer.stderr
     for wrong, message in (

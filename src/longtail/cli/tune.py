@@ -203,6 +203,7 @@ def _tune_blend(
     """Search for the estimators of a blend; print the command that trains it, and what that costs."""
     import longtail
     from longtail.tuning import autotune_blend
+    from longtail.tuning.budget import TOO_LATE
 
     is_text = options.is_text(data, reading)
     inputs, labels = options.read_texts(data, reading) if is_text else read_vectors(data)
@@ -218,7 +219,12 @@ def _tune_blend(
     )
     if as_json:
         scores = {"best_score": found.best_score, "blend_score": found.blend_score, "is_better": found.is_better}
-        about = {"measure": measure, **scores, "fit_seconds": round(found.fit_seconds, 1)}
+        about = {
+            "measure": measure,
+            **scores,
+            "blend_error": found.blend_error,
+            "fit_seconds": round(found.fit_seconds, 1),
+        }
         click.echo(json.dumps({"params": found.params, "left_out": found.left_out} | about))
         return
     words = _train_words(data, reading, "Blend")
@@ -227,7 +233,9 @@ def _tune_blend(
         words += ["-p", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     for name, reason in found.left_out.items():
         click.echo(f"{name} is not in the blend: {reason}", err=True)
-    if found.blend_score is None:
+    if found.blend_score is None and found.blend_error != TOO_LATE:
+        verdict = f"the blend could not be trained: {found.blend_error}"
+    elif found.blend_score is None:
         verdict = "there was no time to try the blend; give more minutes to know whether it is better"
     else:
         verdict = f"{found.blend_score:.2f} by the blend: it is {'' if found.is_better else 'not '}better"

@@ -12,7 +12,7 @@ from longtail._base import XMCClassifier
 from longtail._progress import Progress
 from longtail._rules import Real, check_value
 from longtail.blend.presets import best_quality, seconds_of_blend, usual_members
-from longtail.tuning.budget import Autotuning, autotune, try_as_given
+from longtail.tuning.budget import TOO_LATE, Autotuning, autotune, try_as_given
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class BlendTuning:
     members : list of Autotuning, one of each estimator in the blend
     left_out : dict, the names of estimators that could not be trained in their share of the time, with the reason
     best_score : float, the measure of the best member alone on held-out rows, in percent
-    blend_score : float or None, that of the blend; None if there was no time to train it
+    blend_score : float or None, that of the blend; None if it was not trained
+    blend_error : str or None, why it was not: "the time was over", or the error
     is_better : bool or None, whether the blend is better than its best member on those rows; None if it was not tried
     measure : str
     fit_seconds : float, what training the blend on all rows is expected to take
@@ -39,6 +40,7 @@ class BlendTuning:
     measure: str
     fit_seconds: float
     blend_score: float | None = None
+    blend_error: str | None = None
 
     @property
     def is_better(self) -> bool | None:
@@ -141,6 +143,7 @@ def autotune_blend(
         measure=measure,
         fit_seconds=seconds_of_blend(_fit_seconds(each, n_rows) for each in found.values()),
         blend_score=None if checked is None else checked.confirmed,
+        blend_error=TOO_LATE if checked is None else checked.error,
     )
 
 

@@ -30,7 +30,7 @@ _FACTOR = 3
 _N_LEVELS = 3
 _MIN_ROWS = 200
 _VALIDATION_SHARE = 0.2
-_TOO_LATE = "the time was over"
+TOO_LATE = "the time was over"
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class _Search:
         """Choose on one half of the held-out rows, compare with the defaults on the other."""
         first = self.trials[0]
         if first.score is None or first.confirmed is None:
-            way_out = "; give more minutes" if first.error == _TOO_LATE else ""
+            way_out = "; give more minutes" if first.error == TOO_LATE else ""
             raise ValueError(f"autotune: the model must train with the parameters as given, but {first.error}{way_out}")
         whole = [self.trials[number] for number in self.done[-1]]
         best = max(whole, key=lambda trial: trial.score or 0.0)
@@ -238,7 +238,7 @@ class _Search:
             if level == len(self.levels) - 1:
                 confirmed = self._measured(fitted, self.confirming)
         except Stopped:
-            error = _TOO_LATE
+            error = TOO_LATE
         except (ValueError, RuntimeError, MemoryError) as failure:
             error = str(failure) or type(failure).__name__
         seconds = round(time.monotonic() - begin, 3)
