@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -138,3 +140,14 @@ def test_the_command_prints_the_training_command(tmp_path: Path) -> None:
     assert result["best_score"] > result["default_score"]
     refused = longtail("tune", data, "--minutes", "1", "--n-trials", "3", ok=False)
     assert (refused.code, refused.stderr.count("\n")) == (2, 1)
+
+
+def test_loading_scikit_learn_is_not_part_of_the_minutes() -> None:
+    code = """
+import sys
+from longtail.tuning import budget
+assert "sklearn" not in sys.modules
+budget.end_of(1)
+assert "sklearn.utils.validation" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -12,7 +12,7 @@ from longtail._base import XMCClassifier
 from longtail._progress import Progress
 from longtail._rules import Real, check_value
 from longtail.blend.presets import best_quality, seconds_of_blend, usual_members
-from longtail.tuning.budget import TOO_LATE, Autotuning, autotune, try_as_given
+from longtail.tuning.budget import TOO_LATE, Autotuning, autotune, end_of, try_as_given
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def autotune_blend(
     True
     """
     check_value("autotune_blend", "minutes", minutes, (Real(0, above=True),))
-    deadline = time.monotonic() + 60 * minutes
+    deadline = end_of(minutes)
     usual = usual_members()
     found: dict[str, Autotuning] = {}
     left_out: dict[str, str] = {}

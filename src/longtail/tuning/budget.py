@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def autotune(
     model = model.with_parts()
     X, y = model.checked_pairs(X, y)
     where = _checked_ranges(model, ranges)
-    search = _Search(model, where, X, y, measure, validation_share, random_state, time.monotonic() + 60 * minutes)
+    search = _Search(model, where, X, y, measure, validation_share, random_state, end_of(minutes))
     bar = ProgressBar("tune", "seconds") if progress == "bar" else progress
     while search.step():
         left = search.deadline - time.monotonic()
@@ -124,6 +125,16 @@ def autotune(
     if isinstance(bar, ProgressBar):
         bar.close()
     return search.result()
+
+
+def end_of(minutes: float) -> float:
+    """Return when a search that begins now must end.
+
+    scikit-learn, which the first fit needs, is loaded before: that may take seconds, and the first trial would have
+    to pay for it.
+    """
+    import_module("sklearn.utils.validation")
+    return time.monotonic() + 60 * minutes
 
 
 def try_as_given(model: Any, X: Any, y: Any, *, seconds: float, measure: str, random_state: int) -> Trial:
