@@ -61,6 +61,8 @@ class XMCClassifier(Predictor):
     # What a fitted model can do besides ranking: add labels, and correct single ones from a few rows.
     _can_add_labels: ClassVar[bool] = False
     _can_correct_labels: ClassVar[bool] = False
+    # Whether `fit` calibrates, whatever it is asked.
+    _always_calibrates: ClassVar[bool] = False
 
     # ---- what a subclass writes, besides Predictor._top_k ------------------------------------------------------------
 

@@ -154,6 +154,7 @@ class Blend(XMCClassifier):
 
     _State: ClassVar = Members
     _ranks_by_value: ClassVar[bool] = True
+    _always_calibrates: ClassVar[bool] = True
 
     def fit(
         self,

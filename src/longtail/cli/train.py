@@ -145,11 +145,10 @@ def train(
 
 def _say_cost(model: Any, n_rows: int) -> None:
     """Print what --calibrate costs."""
-    from longtail import Blend
     from longtail.calibration import further_fits, held_out_share
 
-    if isinstance(model, Blend):
-        click.echo("--calibrate adds nothing: a Blend is always calibrated", err=True)
+    if model._always_calibrates:
+        click.echo(f"--calibrate adds nothing: a {type(model).__name__} is always calibrated", err=True)
         return
     share = 1 - held_out_share(n_rows)
     click.echo(
