@@ -7,8 +7,8 @@ namespace longtail::linear {
 namespace {
 constexpr double kSmall = 0.03;       // entries below this share of a row's length are small,
 constexpr double kLeastSquare = 0.9;  // or below half of it and so on, until this share of its square is left
-constexpr std::int64_t kMostShare =
-    2;  // more than one entry in so many left: the saving is not worth a second training
+// More than one entry in so many left: the saving is not worth a second training.
+constexpr std::int64_t kMostShare = 2;
 }  // namespace
 
 std::optional<CoarseRows> make_coarse_rows(const SparseRows& rows) {

@@ -28,14 +28,14 @@ constexpr int kMaxDroppingRounds = 10;       // in the first rounds: in the end 
 constexpr double kRoundShare = 0.05;         // a round need not reduce its gradient further than this
 // With the best bias, all that is left of the gradient lies where the curvature is low and stands for more of the objective.
 constexpr double kEndShare = 0.4;         // So a label ends at this share of its tolerance,
+constexpr double kExactPositives = 16.0;  // or, with more positives than this, at a smaller one,
 constexpr double kInnerShare = 0.5;       // and a round need not reduce its gradient below this share of that,
-constexpr double kExactPositives = 16.0;  // with more, at a smaller share
-constexpr double kRoughEndShare = 3.0;    // The same for rough solutions;
-constexpr float kRoughReach = 0.02F;      // rows less than this below their margin belong to them.
-constexpr double kMinRoughCost =
-    0.5;                             // at lower costs sets are large but solved in few visits, so that nothing is saved
-constexpr int kLeastIterations = 8;  // with fewer allowed, there are no rough solutions
-constexpr double kSmallerShare = 0.2;  // unless rounding asks for a better solution: that times this
+constexpr double kSmallerShare = 0.2;     // unless rounding asks for a better solution: that times this
+// Rough solutions over coarse rows.
+constexpr double kRoughEndShare = 3.0;  // kEndShare for them
+constexpr float kRoughReach = 0.02F;    // rows less than this below their margin belong to them
+constexpr double kMinRoughCost = 0.5;   // lower costs need few visits to large sets, so that nothing would be saved
+constexpr int kLeastIterations = 8;     // with fewer allowed, there are no rough solutions
 constexpr int kMaxStalls = 5;
 constexpr std::int64_t kRefusedShare = 8;      // more than a row in so many active: Newton steps in lanes are cheaper,
 constexpr std::int64_t kRefusedShareWide = 2;  // as long as their vectors, a cache line a feature each, stay in the
