@@ -298,6 +298,13 @@ def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> Non
         fitted(top, np.ones((1, 1)), **settings)
 
 
+def test_a_handful_of_rows_is_accepted_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    data = lt.datasets.make_synthetic(n_rows=100, n_features=20, n_labels=5)
+    model = lt.DiSMEC(n_jobs=1).fit(data.X[:90], data.Y[:90])
+    model.calibrate(data.X[90:], data.Y[90:])
+    assert "DiSMEC: probabilities learnt from 10 rows with labels mean little" in caplog.text
+
+
 def test_wrong_data_is_refused() -> None:
     top = lt.TopK(np.zeros((2, 1), np.int32), np.ones((2, 1), np.float32))
     with pytest.raises(ValueError, match="none of the 2 held-out rows"):

@@ -37,6 +37,14 @@ def test_the_twins_gradient_and_hessian_agree_with_finite_differences(loss, regu
     np.testing.assert_allclose(bend, twin.hessian_product(w, d), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("cost", [0.001, 0.01])
+def test_a_tolerance_below_float32_ends_where_rounding_begins(cost):
+    data = lt.datasets.make_synthetic(n_rows=300, n_features=60, n_labels=20, labels_per_row=2)
+    model = lt.DiSMEC(cost=cost, tolerance=1e-6, prune_below=0.0, keep_statistics=True, n_jobs=1).fit(data.X, data.Y)
+    assert model.statistics_["cg_steps"].max() < 1000
+    assert model.statistics_["gradient_ratio"].max() < 1e-5
+
+
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("regularize_bias", [True, False])
 @pytest.mark.parametrize(

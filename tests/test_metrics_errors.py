@@ -31,6 +31,12 @@ def test_wrong_rankings_are_refused(top, error, message):
         metrics.precision_at_k(top, Y, k=3)
 
 
+def test_short_rankings_are_measured_as_far_as_they_go():
+    assert list(metrics.evaluate(TOP, Y).table["P"]) == [1, 3]
+    assert list(metrics.evaluate(TOP[:, :1], Y).table["P"]) == [1]
+    assert list(metrics.evaluate(sp.csr_array(np.eye(2, 4)), Y).table["P"]) == [1, 3, 5]
+
+
 @pytest.mark.parametrize(
     ("labels", "message"),
     [

@@ -32,6 +32,13 @@ def test_metrics_are_shown_once_they_are_measured(tagger):
     assert {one["type"]: one["value"] for one in metrics}["P@1"] == pytest.approx(measured["P@1"], abs=0.005)
 
 
+def test_the_measured_data_has_a_name(tagger):
+    tagger.evaluate(["web server"], [["net"]], data="may: 2026.jsonl")
+    card = lt.model_card(tagger)
+    assert metadata(card)["model-index"][0]["results"][0]["dataset"]["name"] == "may: 2026.jsonl"
+    assert "Measured on `may: 2026.jsonl`" in card
+
+
 def test_odd_names_do_not_break_the_page(tagger):
     card = lt.model_card(tagger)
     assert r"`a\|b`" in card

@@ -151,6 +151,7 @@ struct InnerResult {
     int newton_steps = 0;
     int cg_steps = 0;
     double gradient_norm = 0.0;  // of the restricted problem, at the end
+    bool is_stuck = false;       // rounding keeps it from a smaller norm
 };
 
 // Minimise the restricted problem in the span of its rows until its gradient norm is at most `tolerance`, or `share`

@@ -69,6 +69,8 @@ public:
             static_cast<float>(kRestingShare * tolerance / std::sqrt(static_cast<double>(problem.size())));
         std::uint64_t state = 0;
         std::int64_t n_visits = kMaxEpochs * problem.size();  // that are left
+        double least_norm = result.gradient_norm;
+        int n_vain = 0;  // looks that found no progress
         for (;;) {
             const double goal = kBusyShare * std::max(tolerance, kLookShare * result.gradient_norm);
             while (!order_.empty() && n_visits > 0) {
@@ -83,7 +85,10 @@ public:
             set_margins(problem, rows, weights);
             result.gradient_norm = fit_bias(problem, rows, weights);
             find_busy(problem, rows, resting);
-            if (result.gradient_norm <= tolerance || n_visits <= 0 || order_.empty()) return result;
+            n_vain = result.gradient_norm < kProgress * least_norm ? 0 : n_vain + 1;
+            least_norm = std::min(least_norm, result.gradient_norm);
+            result.is_stuck = n_vain == kMaxVainLooks;
+            if (result.gradient_norm <= tolerance || n_visits <= 0 || order_.empty() || result.is_stuck) return result;
         }
     }
 
@@ -93,6 +98,9 @@ public:
 private:
     static constexpr std::int64_t kMaxEpochs = 300;  // so many visits per row, on average
     static constexpr std::size_t kAhead = 2;
+    static constexpr double kProgress =
+        0.95;                                // of the least gradient norm so far; a tolerance that float32 cannot reach
+    static constexpr int kMaxVainLooks = 5;  // shows by so many looks without progress
     static constexpr double kRestingShare = 0.5;  // of the tolerance: what all rows at rest together may have
     static constexpr double kLookShare = 0.2;     // all rows are looked at again when what they had has become this,
     static constexpr double kBusyShare = 0.7;     // less what rows at rest may have got meanwhile

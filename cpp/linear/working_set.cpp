@@ -218,7 +218,7 @@ template <class Rows>
 auto WorkingSetTrainer<Rows>::go_on(Lane& lane) -> Outcome {
     const bool is_solved = lane.inner.gradient_norm <= lane.end_share * lane.start.tolerance;
     if (is_solved && may_be_converged(lane) && is_converged(lane)) return Outcome::finished;
-    if (!grow(lane) && is_solved) {
+    if (!grow(lane) && (is_solved || lane.inner.is_stuck)) {
         // The restricted problem was not solved well enough. A Gram matrix loses digits where costs or the bias are
         // large; going on by rows finds them again.
         if (lane.by_rows) lane.inner_share *= kSmallerShare;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,8 @@ from longtail._topk import TopK
 from longtail._words import counted
 from longtail.calibration import FEWER_SHARE, Calibration, Measure, further_fits, held_out_share
 from longtail.execution import Executor, Run
+
+_logger = logging.getLogger("longtail")
 
 # Labels per row that a calibration sees: nearly all that are ever right.
 _N_CALIBRATED = 50
@@ -133,6 +136,13 @@ class XMCClassifier(Predictor):
         rows = self._prepared(fitted.facts, X)
         top = self._ranked(fitted, rows, min(_N_CALIBRATED, fitted.facts.n_labels))
         Y = self._label_matrix(fitted.facts, y, rows.shape[0])
+        n_labelled = int(np.count_nonzero(np.diff(Y.indptr)))
+        if n_labelled < _MIN_CALIBRATED_ROWS:
+            _logger.warning(
+                "%s: probabilities learnt from %s with labels mean little; a thousand or more are good",
+                type(self).__name__,
+                counted(n_labelled, "row"),
+            )
         calibration.fit(top, Y, fitted.facts.label_counts, fitted.facts.n_rows)
         self._fitted = Fitted(replace(fitted.facts, calibration=calibration), fitted.state)
         return self

@@ -77,13 +77,17 @@ def _results(card: dict[str, Any]) -> list[str]:
         "  - task:",
         "      type: text-classification",
         "    dataset:",
-        "      name: held-out rows",
+        f"      name: {json.dumps(_data_name(card), ensure_ascii=False)}",
         "      type: unknown",
         "    metrics:",
     ]
     for name, value in card["metrics"].items():
         lines += [f"    - type: {json.dumps(name)}", f"      value: {value:.2f}"]
     return lines
+
+
+def _data_name(card: dict[str, Any]) -> str:
+    return (card.get("evaluated_on") or {}).get("data") or "held-out rows"
 
 
 def _summary(model: Model, card: dict[str, Any]) -> str:
@@ -121,7 +125,8 @@ def _quality(card: dict[str, Any]) -> str:
     metrics = card.get("metrics") or {}
     if not metrics:
         return "Not measured: `longtail evaluate` measures a model on held-out rows, and `Tagger.evaluate` keeps it.\n"
-    return _table([(name, f"{value:.2f}") for name, value in metrics.items()])
+    measured = f"Measured on {_code(_data_name(card))}, in percent:\n\n"
+    return measured + _table([(name, f"{value:.2f}") for name, value in metrics.items()])
 
 
 def _parameter_rows(card: dict[str, Any]) -> list[tuple[str, str]]:

@@ -163,6 +163,7 @@ class Predictor(FittedModel):
             )
         depth = min(DEEP_TOP_K, n_labels) if top_k is None else top_k
         self._check_top_k(depth, n_labels)
+        depth = min(depth, n_labels)
 
         def candidates(row_ids: NDArray[np.int64] | None, n_candidates: int) -> TopK:
             rows = inputs if row_ids is None else rows_at(inputs, row_ids)

@@ -88,6 +88,7 @@ class Auto(Parameters):
     random_state: Annotated[int, _rules.SEED] = 0
 
     _rules: ClassVar[Any] = Collected(*_rules.KINDS)
+    _always_calibrates: ClassVar[bool] = False  # none of the candidates does
 
     def choose(self, X: Any, y: Any) -> Choice:
         """Choose an estimator, and log which and why (logger ``longtail.auto``, level INFO).

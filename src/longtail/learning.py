@@ -8,7 +8,6 @@ trained since, the learnt model itself takes its place, and only corrections tha
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,7 @@ from typing import NamedTuple
 from longtail._array_files import staged
 from longtail._os import open_lock_file, try_lock
 from longtail.feedback import Feedback, FeedbackStore, Stored, feedback_path
-from longtail.saving import describe, load, save
+from longtail.saving import describe, load, save, version_of
 from longtail.tagging import Learnt, Tagger, takes_texts
 from longtail.tagging.history import Lineage, recalibrated, replayed, today
 from longtail.tagging.state import TaggerState
@@ -102,11 +101,6 @@ def merge_feedback(feedback: Iterable[Feedback]) -> tuple[list[str], list[list[s
     right = [sorted(label for label, is_right in answers[text].items() if is_right) for text in texts]
     wrong = [sorted(label for label, is_right in answers[text].items() if not is_right) for text in texts]
     return texts, right, wrong, [complete[text] for text in texts]
-
-
-def version_of(model: Path) -> str:
-    """Return the version of a saved model: a hash of its manifest, which holds the checksums of all arrays."""
-    return hashlib.sha256((model / "manifest.json").read_bytes()).hexdigest()[:12]
 
 
 class _Start(NamedTuple):

@@ -76,6 +76,30 @@ def test_what_calibration_adds_is_said_only_where_it_adds_something(tmp_path: Pa
     assert "second model" not in said
 
 
+def test_train_chooses_an_estimator_and_calibrates_it(tmp_path: Path, data: Path) -> None:
+    said = longtail("train", data, "-o", tmp_path / "tags", "--calibrate").stderr
+    assert "--calibrate trains a second model" in said
+    assert "%" in longtail("tag", tmp_path / "tags", "chess").stdout
+
+
+@pytest.mark.parametrize("output", ["missing/tags", "file", "foreign", "."])
+def test_train_refuses_what_it_could_not_write_before_it_reads(tmp_path: Path, output: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "letter.txt").touch()
+    unreadable = tmp_path / "data.jsonl"
+    unreadable.write_text("no JSON")
+    refused = longtail("train", unreadable, "-o", tmp_path / output, "--overwrite", ok=False)
+    assert refused.code == 2
+    assert "data.jsonl" not in refused.stderr
+
+
+def test_a_missing_folder_is_named(tmp_path: Path, model: Path, data: Path) -> None:
+    for command in ("predict", "report"):
+        refused = longtail(command, model, data, "-o", tmp_path / "missing" / "out.html", ok=False)
+        assert f"{tmp_path / 'missing'}: no such directory; make it first" in refused.stderr
+
+
 def test_a_price_of_the_scores_is_refused_before_the_data_is_read(tmp_path: Path, data: Path) -> None:
     model = tmp_path / "calibrated"
     longtail("train", data, "-o", model, "-e", "Popularity", "--calibrate")

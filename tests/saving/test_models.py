@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 import longtail as lt
-from longtail.saving import make_estimator, upgrades
+from longtail.saving import make_estimator, upgrades, version_of
 from longtail.saving.registry import DEFAULT, HOMES, find_class
 from tests.fitted_state import with_values
 from tests.saving.toy_tree import ToyTree, register
@@ -143,6 +143,18 @@ def test_a_loaded_model_can_be_cloned_copied_pickled_and_saved_again(toy: ToyTre
         {path.relative_to(tmp_path / n): path.read_bytes() for path in (tmp_path / n).rglob("*.*")} for n in "ab"
     ]
     assert contents[0] == contents[1]
+
+
+def test_a_model_that_answers_differently_has_another_version(tmp_path: Path) -> None:
+    data = lt.datasets.make_synthetic(n_rows=100, n_features=20, n_labels=5)
+    model = lt.DiSMEC(n_jobs=1).fit(data.X[:60], data.Y[:60])
+    tagger = lt.Tagger(model, None)
+    lt.save(tagger.fit(data.X[:60], [["a"], ["b"]] * 30), tmp_path / "m")
+    before = version_of(tmp_path / "m")
+    lt.save(tagger.calibrate(data.X[60:], [["a"], ["b"]] * 20), tmp_path / "calibrated")
+    lt.save(lt.load(tmp_path / "m"), tmp_path / "same")
+    assert version_of(tmp_path / "same") == before
+    assert version_of(tmp_path / "calibrated") != before
 
 
 def test_save_refuses_to_overwrite_unless_asked(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 Models, checkpoints and CSR directories are all of this kind; docs/format.md has the layout and the rules.
 """
 
-from longtail._array_files.publish import staged
+from longtail._array_files.publish import check_target, staged
 from longtail._array_files.reader import ArrayDirectory, read_arrays, read_directory
 from longtail._array_files.specs import ArraySpec
 from longtail._array_files.verification import DamagedFileError, Verification
@@ -14,6 +14,7 @@ __all__ = [
     "ArraySpec",
     "DamagedFileError",
     "Verification",
+    "check_target",
     "read_arrays",
     "read_directory",
     "staged",

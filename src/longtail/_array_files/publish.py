@@ -43,14 +43,7 @@ def staged(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator
     FileExistsError
         If ``path`` exists and ``overwrite`` is false, or if longtail did not write what exists there.
     """
-    target = Path(path)
-    if target.name in ("", ".."):
-        raise ValueError(f"{target}: the path must end in a name, to write beside it first")
-    target = target.parent.resolve() / target.name
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{target.parent}: no such directory; make it first, then write {target.name!r} in it")
-    _recover(target)
-    _check_replaceable(target, overwrite=overwrite)
+    target = check_target(path, overwrite=overwrite)
     with ExitStack() as locks:
         folder = _claim_slot(target, locks)
         leftover: Path | None = folder  # the unfinished directory after an error, the old one after a replacement
@@ -67,6 +60,21 @@ def staged(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator
             if leftover is not None:
                 shutil.rmtree(leftover, ignore_errors=True)
         _os.sync(target.parent)
+
+
+def check_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+    """Raise what `staged` would raise for this path, before anything long begins; return the path, absolute."""
+    target = Path(path)
+    if target.name in ("", ".."):
+        raise ValueError(f"{target}: the path must end in a name, to write beside it first")
+    target = target.parent.resolve() / target.name
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target.parent}: no such directory; make it first, then write {target.name!r} in it")
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(f"{target.parent}: may not be written to; choose another path")
+    _recover(target)
+    _check_replaceable(target, overwrite=overwrite)
+    return target
 
 
 def backup_of(target: Path) -> Path:

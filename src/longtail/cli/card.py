@@ -30,6 +30,5 @@ def card(model: Path, output: Path | None, overwrite: bool) -> None:
     if output is None:
         click.echo(text, nl=False)
         return
-    if output.exists() and not overwrite:
-        raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
+    options.check_output(output, overwrite=overwrite)
     output.write_text(text, encoding="utf-8")

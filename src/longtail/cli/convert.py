@@ -51,8 +51,8 @@ def convert(
     from longtail import datasets
     from longtail.datasets.formats import TEXT_ENDINGS
 
-    if str(output) != "-" and output.exists() and not overwrite:
-        raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another name")
+    if str(output) != "-":
+        options.check_output(output, overwrite=overwrite, may_be_directory=True)
     ending = Path(output.name.lower().removesuffix(".gz")).suffix
     to_texts = written_format is not None or str(output) == "-" or ending in TEXT_ENDINGS
     if to_texts and not options.is_text(data, reading) and not options.holds_vectors(data):

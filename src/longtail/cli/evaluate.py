@@ -98,8 +98,7 @@ def evaluate(
 def _check_label_file(path: Path, *, overwrite: bool) -> None:
     if path.suffix not in (".csv", ".json"):
         raise ValueError(f"--labels must end in .csv or .json, got {path.name}")
-    if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists; pass --overwrite to replace it, or choose another name")
+    options.check_output(path, overwrite=overwrite)
 
 
 def _record(model: Path, data: Path, result: Evaluation) -> None:

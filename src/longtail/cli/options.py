@@ -60,6 +60,16 @@ _TABLES = ("jsonl", "json", "csv", "tsv", "parquet", "arrow", "feather")
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
 
 
+def check_output(path: Path, *, overwrite: bool, may_be_directory: bool = False) -> None:
+    """Refuse an output that exists or cannot be written, before anything long begins."""
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists; pass --overwrite to replace it, or choose another name")
+    if path.exists() and not path.is_file() and not (may_be_directory and path.is_dir()):
+        raise ValueError(f"{path} is not a regular file; choose another name")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"{path.parent}: no such directory; make it first, then write {path.name!r} in it")
+
+
 def _threshold(context: click.Context, parameter: click.Parameter, text: str | None) -> str | float | None:
     """Read a number or the word auto."""
     if text is None or text == "auto":
@@ -228,7 +238,9 @@ def read_inputs(
     """Read the inputs and labels of a data file as a model takes them: texts with names, or rows with a matrix."""
     if model.takes_texts:
         if holds_vectors(path, reading):
-            raise ValueError(f"{path} holds vectors, but this model takes texts; give .jsonl, .csv or .tsv")
+            raise ValueError(
+                f"{path} holds vectors, but this model takes texts; give .jsonl, .csv or .tsv, or say --format"
+            )
         return read_texts(path, _with_columns(path, model, reading), with_labels=with_labels)
     if is_text(path, reading):
         raise ValueError(

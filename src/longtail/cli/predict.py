@@ -72,8 +72,8 @@ def predict(
     """
     loaded = options.load_model(model, n_jobs, verify=verify)
     output = None if str(output) == "-" else output
-    if output is not None and output.exists() and not overwrite:
-        raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
+    if output is not None:
+        options.check_output(output, overwrite=overwrite)
     options.check_ranking(model, loaded, ranking)
     if n_trees is not None and "n_trees" not in loaded.ranking_options:
         raise ValueError(f"--n-trees is for FastXML, PfastXML and PfastreXML of vectors, not {type(loaded).__name__}")
@@ -85,8 +85,6 @@ def predict(
     if output is None:
         _write(lines, nullcontext(sys.stdout))
         return
-    if output.exists() and not output.is_file():
-        raise ValueError(f"{output} is not a regular file; leave --output out to write to stdout")
     beside = output.with_name(f".{output.name}.tmp")
     try:
         _write(lines, beside.open("w", encoding="utf-8"))

@@ -30,7 +30,7 @@ from longtail.cli import options
     show_default=True,
     help="How likely a relevant label is to be in the truth.",
 )
-@options.top_k_option
+@click.option("--top-k", type=click.IntRange(1, 100), default=5, show_default=True)
 @options.language_option
 @options.reading_options
 @options.n_jobs_option
@@ -55,8 +55,7 @@ def report(
     Example:
       longtail report tags.model test.jsonl.gz -o report.html
     """
-    if output.exists() and not overwrite:
-        raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
+    options.check_output(output, overwrite=overwrite)
     try:
         from longtail import report as reports
     except ImportError as error:

@@ -84,8 +84,9 @@ def train(
     Example:
       longtail train eurlex_train.txt.gz -o eurlex.model --unit-rows
     """
-    if output.exists() and not overwrite:
-        raise FileExistsError(f"{output} exists; pass --overwrite to replace it, or choose another --output")
+    from longtail._array_files import check_target
+
+    check_target(output, overwrite=overwrite)
     has_texts = options.is_text(data, reading)
     if not has_texts:
         for option, given in (("--text-param", text_params), ("--block", blocked)):

@@ -63,8 +63,8 @@ def probe(arrays: Arrays, params: dict[str, Any], n_features: int, n_jobs: int, 
     scratch = _scratch_bytes(arrays, params, n_jobs, pilot, strata)
     memory_bytes = scratch + shard_bytes + merge_bytes + model_bytes + label_bytes + 8 * (n_rows + n_trained)
     return Estimate(
-        seconds=shared_seconds + cpu_seconds / n_jobs + merge_seconds,
-        cpu_seconds=shared_seconds + cpu_seconds + merge_seconds,
+        seconds=float(shared_seconds + cpu_seconds / n_jobs + merge_seconds),
+        cpu_seconds=float(shared_seconds + cpu_seconds + merge_seconds),
         memory_bytes=int(memory_bytes),
         model_bytes=model_bytes,
         probe_seconds=time.perf_counter() - begin,

@@ -12,6 +12,7 @@ from longtail.metrics._counts import hamming, plain, scored, scored_hamming
 from longtail.metrics._inputs import LabelMatrix, Propensities, Rankings
 from longtail.metrics._tally import Tally
 
+_DEFAULT_KS = (1, 3, 5)
 _GAINS = {"P": "P", "nDCG": "nDCG", "recall": "recall", "F1": "F", "MRR": "MRR", "ADG": "ADG"}
 
 # Means over the labels that occur, by the name that LabelTable has for them.
@@ -107,7 +108,7 @@ class Evaluator:
     """
 
     def __init__(
-        self, propensity: ArrayLike | None = None, *, ks: Sequence[int] = (1, 3, 5), n_jobs: int | None = None
+        self, propensity: ArrayLike | None = None, *, ks: Sequence[int] = _DEFAULT_KS, n_jobs: int | None = None
     ) -> None:
         if _inputs.is_sparse(propensity):
             raise TypeError("Evaluator: a matrix of propensities belongs to rows, give its rows to update()")
@@ -160,7 +161,7 @@ def evaluate(
     top: Rankings,
     Y: LabelMatrix,
     propensity: Propensities | None = None,
-    ks: Sequence[int] = (1, 3, 5),
+    ks: Sequence[int] | None = None,
     *,
     n_relevant: ArrayLike | None = None,
     n_jobs: int | None = None,
@@ -177,8 +178,8 @@ def evaluate(
     propensity : array of shape (n_labels,) or sparse matrix of shape (n_rows, n_labels), optional
         Propensities in (0, 1], see `longtail.propensity`; a matrix needs an entry wherever Y has one.
         With them the propensity-scored metrics are computed too.
-    ks : sequence of int, default (1, 3, 5)
-        Evaluate the k best labels of each row, for each k.
+    ks : sequence of int, optional
+        Evaluate the k best labels of each row, for each k; 1, 3 and 5 by default, as far as the ranking goes.
     n_relevant : int array of shape (n_rows,), optional
         How many labels each row has in the complete truth, if that is known; see `Evaluator.update`.
     n_jobs : int, optional
@@ -212,6 +213,8 @@ def evaluate(
     correct-coverage     33.33    66.67
     in %, over 2 rows and 4 labels
     """
+    if ks is None:
+        ks = [k for k in _DEFAULT_KS if k == 1 or _inputs.is_sparse(top) or k <= _inputs.n_ranks_of(top)]
     evaluator = Evaluator(ks=ks, n_jobs=n_jobs)
     evaluator.update(top, Y, propensity=propensity, n_relevant=n_relevant)
     return evaluator.result()

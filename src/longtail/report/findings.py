@@ -109,6 +109,7 @@ def examine(
     if Y.shape[0] == 0:
         raise ValueError("report: the data has no rows; there is nothing to measure")
     card = model.card()
+    top_k = min(top_k, Y.shape[1])
     max_k = max(max_k, top_k, *TABLE_KS)
     label_ids, seconds = _rank(model, rows, max_k)
     known = propensities.from_counts(model.label_counts_, model.n_rows_, preset=propensity)

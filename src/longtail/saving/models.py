@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,15 @@ def load(path: str | os.PathLike[str], *, verify: bool | Literal["background"] =
     if not isinstance(model, Model):
         raise ValueError(f"{path}: holds a {type(model).__name__}, which is a part of a model, not one itself")
     return model
+
+
+def version_of(path: str | os.PathLike[str]) -> str:
+    """Return the version of a saved model: a hash of its manifests, which hold the checksums of all arrays."""
+    folder = Path(path)
+    found = hashlib.sha256()
+    for manifest in [folder / "manifest.json", *sorted(folder.glob("*/**/manifest.json"))]:
+        found.update(str(manifest.relative_to(folder)).encode() + b"\0" + manifest.read_bytes() + b"\0")
+    return found.hexdigest()[:12]
 
 
 def _load(directory: ArrayDirectory, verify: bool | Literal["background"]) -> Any:

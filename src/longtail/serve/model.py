@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
 from collections.abc import Sequence
@@ -99,13 +98,14 @@ def _snapshot(source: Path | Tagger, language: str | None, *, verify: bool) -> S
 
 def _load(path: Path, *, verify: bool) -> tuple[Tagger, str]:
     import longtail
+    from longtail.saving import version_of
     from longtail.tagging import takes_texts
 
-    manifest = (path / "manifest.json").read_bytes()
+    version = version_of(path)
     tagger = longtail.load(path, verify=verify)
     if not takes_texts(tagger):
         raise ValueError(
             f"{path} ranks vectors, but the service takes texts; train on texts (.jsonl, .csv) to get such a model"
         )
     # One request is too little work for several threads; requests run in parallel instead.
-    return tagger.with_threads(1), hashlib.sha256(manifest).hexdigest()[:12]
+    return tagger.with_threads(1), version

@@ -16,6 +16,10 @@ def encode_labels(labels: Any) -> tuple[list[str], sp.csr_array]:
     """Number label names in sorted order and return the names and the label matrix."""
     rows = name_rows(labels)
     names = sorted({name for row in rows for name in row})
+    nameless = next((name for name in names if not name.strip()), None)
+    if nameless is not None:
+        at = next(i for i, row in enumerate(rows) if nameless in row)
+        raise ValueError(f"Tagger: labels must have names, but text {at} has {nameless!r}; leave it out of the list")
     ids = {name: label_id for label_id, name in enumerate(names)}
     return names, indicator([[ids[name] for name in row] for row in rows], len(names))
 

@@ -80,7 +80,7 @@ class TextPredictor(FittedTagger):
             banned += state.vocabulary.retired
         depth = DEEP_TOP_K if top_k is None else top_k
         X = state.rows(self._checked(state, texts))
-        included = None if include is None else list(include)
+        included = None if include is None else checked_names("include", include)
         found = choose(
             "Tagger",
             lambda rows, n: rank_allowed(state, X if rows is None else X[rows], n, included, banned),
@@ -181,6 +181,8 @@ class TextPredictor(FittedTagger):
         """
         state = self._whole()
         Y, _ = state.encode(labels)
+        if Y.nnz == 0:
+            raise ValueError("Tagger: no text has a label that the tagger knows; there is nothing to measure")
         propensity = from_counts(state.estimator.label_counts_, state.estimator.n_rows_)
         top = state.estimator.predict_top_k(state.rows(self._checked(state, texts)), 5, utility=_utility(state, None))
         found = evaluate(top, Y, propensity=propensity)
