@@ -49,6 +49,10 @@ struct PostingsArrays {
     Array1<std::int64_t> copy_begins;
     Array1<std::int32_t> copy_features;
     Array1<float> copy_values;
+    Array1<float> row_gaps;
+    Array1<float> posting_gaps;
+    Array1<std::int64_t> holder_indptr;
+    Array1<std::int32_t> holder_places;
 
     explicit PostingsArrays(const nb::dict& parts)
         : places(nb::cast<Array1<std::int32_t>>(parts["places"])),
@@ -63,14 +67,20 @@ struct PostingsArrays {
           squares(nb::cast<Array1<double>>(parts["squares"])),
           copy_begins(nb::cast<Array1<std::int64_t>>(parts["copy_begins"])),
           copy_features(nb::cast<Array1<std::int32_t>>(parts["copy_features"])),
-          copy_values(nb::cast<Array1<float>>(parts["copy_values"])) {}
+          copy_values(nb::cast<Array1<float>>(parts["copy_values"])),
+          row_gaps(nb::cast<Array1<float>>(parts["row_gaps"])),
+          posting_gaps(nb::cast<Array1<float>>(parts["posting_gaps"])),
+          holder_indptr(nb::cast<Array1<std::int64_t>>(parts["holder_indptr"])),
+          holder_places(nb::cast<Array1<std::int32_t>>(parts["holder_places"])) {}
 
     linear::PostingsView view() const {
         const CsrView ordered{std::ssize(as_span(places)), std::ssize(as_span(indptr)) - 1, as_span(row_indptr),
                               as_span(row_features), as_span(row_values)};
-        return {as_span(places),     as_span(features), ordered,          as_span(indptr),      as_span(row_ids),
-                as_span(values),     as_span(sums),     as_span(squares), as_span(copy_begins), as_span(copy_features),
-                as_span(copy_values)};
+        return {as_span(places),        as_span(features),      ordered,
+                as_span(indptr),        as_span(row_ids),       as_span(values),
+                as_span(sums),          as_span(squares),       as_span(copy_begins),
+                as_span(copy_features), as_span(copy_values),   as_span(row_gaps),
+                as_span(posting_gaps),  as_span(holder_indptr), as_span(holder_places)};
     }
 };
 
@@ -89,6 +99,10 @@ nb::dict as_dict(linear::Postings&& postings) {
     out["copy_begins"] = to_numpy(std::move(postings.copy_begins));
     out["copy_features"] = to_numpy(std::move(postings.copy_features));
     out["copy_values"] = to_numpy(std::move(postings.copy_values));
+    out["row_gaps"] = to_numpy(std::move(postings.row_gaps));
+    out["posting_gaps"] = to_numpy(std::move(postings.posting_gaps));
+    out["holder_indptr"] = to_numpy(std::move(postings.holder_indptr));
+    out["holder_places"] = to_numpy(std::move(postings.holder_places));
     return out;
 }
 
@@ -104,9 +118,10 @@ nb::dict as_dict(linear::WordListParts&& parts) {
     out["values"] = to_numpy(std::move(parts.values));
     out["sums"] = to_numpy(std::vector<double>{});
     out["squares"] = to_numpy(std::vector<double>{});
-    for (const char* name : {"features", "copy_features"}) out[name] = to_numpy(std::vector<std::int32_t>{});
-    out["copy_begins"] = to_numpy(std::vector<std::int64_t>{});
-    out["copy_values"] = to_numpy(std::vector<float>{});
+    for (const char* name : {"features", "copy_features", "holder_places"})
+        out[name] = to_numpy(std::vector<std::int32_t>{});
+    for (const char* name : {"copy_begins", "holder_indptr"}) out[name] = to_numpy(std::vector<std::int64_t>{});
+    for (const char* name : {"copy_values", "row_gaps", "posting_gaps"}) out[name] = to_numpy(std::vector<float>{});
     return out;
 }
 
@@ -223,17 +238,20 @@ void bind_training(nb::module_& m) {
         "Solve what all labels of a set of short rows share (cpp/linear/background.hpp); None for other rows.");
     m.def(
         "ova_postings",
-        [](const LinearRows& rows) {
+        [](const LinearRows& rows, const Array1<double>& background) {
             const auto* sparse = std::get_if<SparseRows>(&rows.rows);
             if (sparse == nullptr) throw std::invalid_argument("ova_postings: rows must be sparse, got dense rows");
             std::optional<linear::Postings> postings;
             {
                 const nb::gil_scoped_release no_gil;
-                postings.emplace(*sparse);
+                const linear::Background solved(as_span(background));
+                postings.emplace(*sparse, solved.weights, solved.shift);
             }
             return as_dict(std::move(*postings));
         },
-        nb::arg("rows"), nb::sig("def ova_postings(rows: LinearRows) -> dict[str, NDArray[typing.Any]]"),
+        nb::arg("rows"), nb::arg("background"),
+        nb::sig("def ova_postings(rows: LinearRows, background: NDArray[numpy.float64]) -> "
+                "dict[str, NDArray[typing.Any]]"),
         "Make the inverted index of short rows (cpp/linear/posting_lists.hpp), part by part.");
     m.def(
         "ova_coarse_rows",

@@ -111,6 +111,9 @@ void NearRows::evaluate(Evaluation& out) const {
 void NearRows::evaluate_rows(std::int64_t begin, std::int64_t end, Evaluation& out) const {
     const double t = point.back();
     const double held = has_background ? 2.0 * config.cost * t : 0.0;  // what an offset above zero takes off the slope
+    double loss = 0.0;  // sums of their own: writes to the gradient would make the compiler store them at every row
+    double held_margins = 0.0;
+    double slope_sum = 0.0;
     for (std::int64_t row = begin; row < end; ++row) {
         double margin = t * offsets[row];
         for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) margin += point[words[i]] * values[i];
@@ -121,16 +124,19 @@ void NearRows::evaluate_rows(std::int64_t begin, std::int64_t end, Evaluation& o
         if (gap > 0.0) {
             const double cost = is_positive ? config.positive_cost : config.cost;
             slope += (is_positive ? -2.0 : 2.0) * cost * gap;
-            out.loss += cost * gap * gap;
+            loss += cost * gap * gap;
             ++out.n_active;
             out.active.push_back(static_cast<std::int32_t>(row));
         }
         out.slopes[row] = slope;
         if (slope == 0.0) continue;
-        out.objective -= taken_off * margin;
-        out.slope_sum += slope;
+        held_margins += taken_off * margin;
+        slope_sum += slope;
         for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) out.gradient[words[i]] += slope * values[i];
     }
+    out.loss += loss;
+    out.objective -= held_margins;
+    out.slope_sum += slope_sum;
 }
 
 template <bool kHolds>
@@ -170,6 +176,9 @@ void NearRows::evaluate_pairs(Evaluation& out) const {
     const double t = point.back();
     const double twice = 2.0 * config.cost;
     const double held = has_background ? twice * t : 0.0;
+    double squares = 0.0;
+    double held_margins = 0.0;
+    double slope_sum = 0.0;
     std::int64_t i = begins[first_pair];
     for (std::int64_t row = first_pair; row < last_pair; ++row, i += 2) {
         const double offset = offsets[row];
@@ -180,17 +189,22 @@ void NearRows::evaluate_pairs(Evaluation& out) const {
         out.slopes[row] = slope;
         if (slope == 0.0 && gap == 0.0) continue;
         if (gap > 0.0) out.active.push_back(static_cast<std::int32_t>(row));
-        out.loss += config.cost * gap * gap;
-        out.objective -= taken_off * margin;
-        out.slope_sum += slope;
+        squares += gap * gap;
+        held_margins += taken_off * margin;
+        slope_sum += slope;
         out.gradient[words[i]] += slope * values[i];
         out.gradient[words[i + 1]] += slope * values[i + 1];
     }
+    out.loss += config.cost * squares;
+    out.objective -= held_margins;
+    out.slope_sum += slope_sum;
 }
 
 // The active rows as the Hessian sees them, and its diagonal. Rows of one word only add to the entries of that word and
 // the shift: most rows are such, and are no longer looked at one by one.
 void NearRows::set_active_rows(double own_shift) {
+    pair_words_.clear();
+    pair_values_.clear();
     active_begins_.assign(1, 0);
     active_words_.clear();
     active_values_.clear();
@@ -204,6 +218,12 @@ void NearRows::set_active_rows(double own_shift) {
         const double bend = 2.0 * (row < n_positives ? config.positive_cost : config.cost);
         const std::int64_t begin = begins[row];
         const std::int64_t end = begins[row + 1];
+        if (row >= first_pair && row < last_pair) {
+            together += bend;
+            pair_words_.insert(pair_words_.end(), {words[begin], words[begin + 1]});
+            pair_values_.insert(pair_values_.end(), {values[begin], values[begin + 1]});
+            continue;
+        }
         if (end - begin <= 1) {
             alone += bend;
             if (begin == end) continue;
@@ -219,6 +239,8 @@ void NearRows::set_active_rows(double own_shift) {
     }
     own_diagonal_ = diagonal_;
     own_diagonal_.back() = alone;
+    for (std::size_t i = 0; i < pair_words_.size(); ++i)
+        diagonal_[pair_words_[i]] += 2.0 * config.cost * pair_values_[i] * pair_values_[i];
     for (std::size_t row = 0; row < active_bends_.size(); ++row)
         for (std::int64_t i = active_begins_[row]; i < active_begins_[row + 1]; ++i)
             diagonal_[active_words_[i]] += active_bends_[row] * active_values_[i] * active_values_[i];
@@ -233,6 +255,16 @@ void NearRows::set_product(double shift) {
     for (std::size_t i = 0; i + 1 < n; ++i) {
         product_[i] = own_diagonal_[i] * direction_[i] + cross_[i] * shift;
         shift_product += cross_[i] * direction_[i];
+    }
+    const double twice = 2.0 * config.cost;
+    for (std::size_t i = 0; i < pair_words_.size(); i += 2) {
+        const std::int32_t first = pair_words_[i];
+        const std::int32_t second = pair_words_[i + 1];
+        const double bend =
+            twice * (shift + direction_[first] * pair_values_[i] + direction_[second] * pair_values_[i + 1]);
+        shift_product += bend;
+        product_[first] += bend * pair_values_[i];
+        product_[second] += bend * pair_values_[i + 1];
     }
     for (std::size_t row = 0; row < active_bends_.size(); ++row) {
         const std::int64_t end = active_begins_[row + 1];

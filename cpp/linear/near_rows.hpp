@@ -83,7 +83,10 @@ private:
     std::vector<Run> runs_;
     Evaluation at_;
     Evaluation trial_;
-    // For the products of a step: the active rows of several words behind one another, and what the others add.
+    // For the products of a step: the active pairs, then the other active rows of several words, behind one another, and
+    // what those of one word add.
+    std::vector<std::int32_t> pair_words_;
+    std::vector<float> pair_values_;
     std::vector<std::int64_t> active_begins_;
     std::vector<std::int32_t> active_words_;
     std::vector<float> active_values_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 namespace longtail::linear {
 
@@ -23,7 +24,8 @@ void NearWords::make_free(std::int32_t feature) {
 void NearWords::add_rows(std::span<const std::int32_t> row_ids, std::span<const float> offsets) {
     for (const std::int32_t row : row_ids)
         if (is_near_.add(row))
-            add_row(row, {postings_.ordered.row_indices(row), postings_.ordered.row_values(row)}, offsets);
+            add_row(row, {postings_.ordered.row_indices(row), postings_.ordered.row_values(row)},
+                    offsets.empty() ? 1.0F : offsets[row]);
 }
 
 void NearWords::add_postings(std::span<const std::int64_t> postings, std::span<const float> offsets) {
@@ -38,11 +40,11 @@ void NearWords::add_postings(std::span<const std::int64_t> postings, std::span<c
             for (const std::int32_t feature : postings_.row(postings[i + kNear]).features)
                 __builtin_prefetch(locals_.data() + feature);
         const std::int32_t row = postings_.row_ids[postings[i]];
-        if (is_near_.add(row)) add_row(row, postings_.row(postings[i]), offsets);
+        if (is_near_.add(row)) add_row(row, postings_.row(postings[i]), offsets.empty() ? 1.0F : offsets[postings[i]]);
     }
 }
 
-void NearWords::add_row(std::int32_t row, const WordsView& words, std::span<const float> offsets) {
+void NearWords::add_row(std::int32_t row, const WordsView& words, float offset) {
     const auto begin = static_cast<std::size_t>(begins_.back());
     const std::size_t end = begin + words.features.size();
     if (end > words_.size()) {
@@ -55,7 +57,7 @@ void NearWords::add_row(std::int32_t row, const WordsView& words, std::span<cons
         values_[begin + i] = words.values[i];
     }
     row_ids_.push_back(row);
-    offsets_.push_back(offsets.empty() ? 1.0F : offsets[row]);
+    offsets_.push_back(offset);
     begins_.push_back(static_cast<std::int64_t>(end));
 }
 
@@ -82,6 +84,11 @@ void NearWords::make_all_free() {
     for (std::int64_t i = 0; i < begins_.back(); ++i) make_free(features_[words_[i]]);
 }
 
+void NearWords::order_as_added() {
+    order_.resize(row_ids_.size());
+    std::iota(order_.begin(), order_.end(), 0);
+}
+
 void NearWords::arrange(NearRows& near) {
     const std::size_t n_rows = row_ids_.size();
     const std::size_t n_positives = static_cast<std::size_t>(near.n_positives);
@@ -104,7 +111,7 @@ void NearWords::arrange(NearRows& near) {
         }
         if (row < n_positives) continue;
         const std::size_t n_own = n_kept - begin;
-        classes_[row] = n_own == 1 ? static_cast<std::size_t>(free_words_[begin]) : n_free + (n_own == 2 ? 0 : 1);
+        classes_[row] = n_own == 1 ? free_words_[begin] : static_cast<std::int32_t>(n_free) + (n_own == 2 ? 0 : 1);
         ++class_begins_[classes_[row] + 1];
     }
     free_begins_[n_rows] = static_cast<std::int64_t>(n_kept);
@@ -115,23 +122,48 @@ void NearWords::arrange(NearRows& near) {
         near.add_run(class_begins_[word], class_begins_[word + 1], static_cast<std::int32_t>(word));
     near.first_pair = class_begins_[n_free];
     near.last_pair = class_begins_[n_free + 1];
+    // Rows of one word and of two have known places for their entries; the others follow in the order they have here.
+    const std::int64_t first_entry = free_begins_[n_positives];
+    const std::int64_t pair_entry = first_entry + near.first_pair - near.n_positives;
+    const std::int64_t rest_entry = pair_entry + 2 * (near.last_pair - near.first_pair);
     order_.resize(n_rows);
-    for (std::size_t row = 0; row < n_rows; ++row)
-        order_[row < n_positives ? row : class_begins_[classes_[row]]++] = static_cast<std::int32_t>(row);
     near.offsets.resize(n_rows);
     near.begins.resize(n_rows + 1);
     near.words.resize(n_kept);
     near.values.resize(n_kept);
-    std::int64_t at = 0;
-    for (std::size_t place = 0; place < n_rows; ++place) {
-        const std::int32_t row = order_[place];
+    std::iota(order_.begin(), order_.begin() + near.n_positives, 0);
+    std::copy_n(offsets_.begin(), n_positives, near.offsets.begin());
+    std::copy_n(free_begins_.begin(), n_positives, near.begins.begin());
+    std::copy_n(free_words_.begin(), first_entry, near.words.begin());
+    std::copy_n(free_values_.begin(), first_entry, near.values.begin());
+    for (std::int64_t row = near.n_positives; row < near.first_pair; ++row)
+        near.begins[row] = first_entry + row - near.n_positives;
+    for (std::int64_t row = near.first_pair; row < near.last_pair; ++row)
+        near.begins[row] = pair_entry + 2 * (row - near.first_pair);
+    std::int64_t at = rest_entry;
+    for (std::size_t row = n_positives; row < n_rows; ++row) {
+        const auto own_class = static_cast<std::size_t>(classes_[row]);
+        const std::int64_t place = class_begins_[own_class]++;
+        const std::int64_t begin = free_begins_[row];
+        order_[place] = static_cast<std::int32_t>(row);
         near.offsets[place] = offsets_[row];
-        for (std::int64_t i = free_begins_[row]; i < free_begins_[row + 1]; ++i, ++at) {
-            near.words[at] = free_words_[i];
-            near.values[at] = free_values_[i];
+        if (own_class < n_free) {
+            const std::int64_t entry = first_entry + place - near.n_positives;
+            near.words[entry] = free_words_[begin];
+            near.values[entry] = free_values_[begin];
+        } else if (own_class == n_free) {
+            const std::int64_t entry = pair_entry + 2 * (place - near.first_pair);
+            std::copy_n(free_words_.begin() + begin, 2, near.words.begin() + entry);
+            std::copy_n(free_values_.begin() + begin, 2, near.values.begin() + entry);
+        } else {
+            near.begins[place] = at;
+            for (std::int64_t i = begin; i < free_begins_[row + 1]; ++i, ++at) {
+                near.words[at] = free_words_[i];
+                near.values[at] = free_values_[i];
+            }
         }
-        near.begins[place + 1] = at;
     }
+    near.begins[n_rows] = at;
     near.resize_point(n_free);
 }
 

@@ -32,11 +32,13 @@ public:
     std::size_t n_rows() const { return row_ids_.size(); }
     // Rows that are not near yet become so; offsets of all rows, or none where they are 1.
     void add_rows(std::span<const std::int32_t> row_ids, std::span<const float> offsets);
-    void add_postings(std::span<const std::int64_t> postings, std::span<const float> offsets);  // their rows
-    void set_offsets(std::span<const float> offsets);                                           // of all rows
+    // The rows of postings; offsets of the rows of all postings, or none.
+    void add_postings(std::span<const std::int64_t> postings, std::span<const float> offsets);
+    void set_offsets(std::span<const float> offsets);  // of all rows
     // Of the free words after the first `n_kept`, those without a weight become fixed and leave the point.
     void keep_free(std::vector<double>& point, std::size_t n_kept);
-    void make_all_free();  // every word of the rows
+    void make_all_free();   // every word of the rows
+    void order_as_added();  // the solver's slopes are in the order in which the rows were added
     // Hand the rows to the solver: positives first, then the rows of one free word, by word, then those of two.
     void arrange(NearRows& near);
 
@@ -52,7 +54,7 @@ public:
 
 private:
     std::int32_t add_word(std::int32_t feature);
-    void add_row(std::int32_t row, const WordsView& words, std::span<const float> offsets);
+    void add_row(std::int32_t row, const WordsView& words, float offset);
 
     PostingsView postings_;
     std::vector<std::int32_t> locals_;    // of each feature, or -1
@@ -69,7 +71,7 @@ private:
     std::vector<std::int32_t> words_;  // local numbers; longer than needed, as are the values
     std::vector<float> values_;
     // The order of the solver: by class, which is the number of the only free word, or else how many there are.
-    std::vector<std::size_t> classes_;
+    std::vector<std::int32_t> classes_;
     std::vector<std::int32_t> order_;
     std::vector<std::int64_t> class_begins_;
     // Entries of free words, in the order of the rows here.

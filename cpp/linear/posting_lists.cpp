@@ -46,7 +46,7 @@ std::vector<std::int32_t> order_rows(const SparseRows& rows, const std::vector<s
 
 }  // namespace
 
-Postings::Postings(const SparseRows& rows)
+Postings::Postings(const SparseRows& rows, std::span<const double> background_weights, double background_shift)
     : places(static_cast<std::size_t>(rows.n_rows())),
       features(order_features(rows)),
       indptr(features.size() + 1, 0),
@@ -90,6 +90,7 @@ Postings::Postings(const SparseRows& rows)
     sums.push_back(sum);
     squares.push_back(square);
     copy_rows();
+    if (!background_weights.empty()) set_gaps(background_weights, background_shift);
 }
 
 void Postings::copy_rows() {
@@ -99,14 +100,34 @@ void Postings::copy_rows() {
     };
     copy_begins.reserve(row_ids.size() + 1);
     for (const std::int32_t row : row_ids) copy_begins.push_back(copy_begins.back() + n_copied(row));
-    copy_features.resize(static_cast<std::size_t>(copy_begins.back()));
-    copy_values.resize(copy_features.size());
+    copy_features.resize(static_cast<std::size_t>(copy_begins.back() + kCopyPadding));
+    copy_values.resize(static_cast<std::size_t>(copy_begins.back()));
     for (std::size_t posting = 0; posting < row_ids.size(); ++posting) {
         const std::int64_t shift = row_indptr[row_ids[posting]] - copy_begins[posting];
         for (std::int64_t i = copy_begins[posting]; i < copy_begins[posting + 1]; ++i) {
             copy_features[i] = row_features[i + shift];
             copy_values[i] = row_values[i + shift];
         }
+    }
+}
+
+void Postings::set_gaps(std::span<const double> weights, double shift) {
+    row_gaps.reserve(places.size());
+    for (std::size_t row = 0; row < places.size(); ++row) {
+        double gap = shift;
+        for (std::int64_t i = row_indptr[row]; i < row_indptr[row + 1]; ++i)
+            gap += weights[features[row_features[i]]] * row_values[i];
+        row_gaps.push_back(static_cast<float>(gap));
+    }
+    posting_gaps.reserve(row_ids.size());
+    holder_indptr.reserve(indptr.size());
+    holder_indptr.push_back(0);
+    for (std::size_t feature = 0; feature < features.size(); ++feature) {
+        for (std::int64_t i = indptr[feature]; i < indptr[feature + 1]; ++i) {
+            posting_gaps.push_back(row_gaps[row_ids[i]]);
+            if (posting_gaps.back() > 0.0F) holder_places.push_back(static_cast<std::int32_t>(i - indptr[feature]));
+        }
+        holder_indptr.push_back(static_cast<std::int64_t>(holder_places.size()));
     }
 }
 

@@ -7,7 +7,8 @@
 // The rows themselves are here once more in another order: those that share their most frequent word stand together, and
 // among them those that share the next. The rows of a word are then in few places of the memory. And each posting has a
 // copy of its row, so that to look at the rows of a word is one walk through the memory. Long rows have none: a row of n
-// words would have n copies.
+// words would have n copies. The gap of each row in the background (background.hpp) is there too, at the row and at its
+// postings.
 
 #include <bit>
 #include <cstdint>
@@ -18,6 +19,8 @@
 #include "linear/rows.hpp"
 
 namespace longtail::linear {
+
+constexpr std::int64_t kCopyPadding = 4;
 
 // The entries of a row.
 struct WordsView {
@@ -34,17 +37,38 @@ struct PostingsView {
     std::span<const std::int64_t> indptr;   // n_features + 1
     std::span<const std::int32_t> row_ids;  // places in the order
     std::span<const float> values;
-    std::span<const double> sums;               // of all values before a place; n_stored + 1
-    std::span<const double> squares;            // of their squares
-    std::span<const std::int64_t> copy_begins;  // n_stored + 1; a posting of a long row has no copy
-    std::span<const std::int32_t> copy_features;
+    std::span<const double> sums;                 // of all values before a place; n_stored + 1
+    std::span<const double> squares;              // of their squares
+    std::span<const std::int64_t> copy_begins;    // n_stored + 1; a posting of a long row has no copy
+    std::span<const std::int32_t> copy_features;  // and kCopyPadding zeros
     std::span<const float> copy_values;
+    std::span<const float> row_gaps;
+    std::span<const float> posting_gaps;  // of the row of each posting
+    // The rows of each feature that hold the background, those with a gap above zero: their places in its column.
+    std::span<const std::int64_t> holder_indptr;
+    std::span<const std::int32_t> holder_places;
 
     WordsView row(std::int64_t posting) const {
         const std::int64_t begin = copy_begins[posting];
         const auto size = static_cast<std::size_t>(copy_begins[posting + 1] - begin);
         if (size == 0) return {ordered.row_indices(row_ids[posting]), ordered.row_values(row_ids[posting])};
         return {copy_features.subspan(begin, size), copy_values.subspan(begin, size)};
+    }
+    // How many words of a posting's row obey `is_counted`. Sizes of rows differ, and a loop whose end is not foreseen costs
+    // more than its turns: so the first words are looked at in any case, even where they are those of the next posting.
+    template <class IsCounted>
+    int count_words(std::int64_t posting, const IsCounted& is_counted) const {
+        const std::int64_t begin = copy_begins[posting];
+        const std::int64_t size = copy_begins[posting + 1] - begin;
+        int n = 0;
+        if (size == 0) {
+            for (const std::int32_t feature : row(posting).features) n += is_counted(feature) ? 1 : 0;
+            return n;
+        }
+        for (std::int64_t i = 0; i < kCopyPadding; ++i)
+            n += static_cast<int>(is_counted(copy_features[begin + i])) & static_cast<int>(i < size);
+        for (std::int64_t i = kCopyPadding; i < size; ++i) n += is_counted(copy_features[begin + i]) ? 1 : 0;
+        return n;
     }
     void prefetch_place(std::int64_t posting) const {
         __builtin_prefetch(copy_begins.data() + posting);
@@ -57,14 +81,17 @@ struct PostingsView {
 };
 
 struct Postings {
-    explicit Postings(const SparseRows& rows);
+    // With the weights of the background, by features of X, and its shift; without weights there are no gaps.
+    explicit Postings(const SparseRows& rows, std::span<const double> background_weights = {},
+                      double background_shift = 0.0);
     PostingsView view() const {
         const auto n_rows = static_cast<std::int64_t>(places.size());
         const auto n_features = static_cast<std::int64_t>(indptr.size()) - 1;
-        return {places,        features,   {n_rows, n_features, row_indptr, row_features, row_values},
-                indptr,        row_ids,    values,
-                sums,          squares,    copy_begins,
-                copy_features, copy_values};
+        return {places,        features,      {n_rows, n_features, row_indptr, row_features, row_values},
+                indptr,        row_ids,       values,
+                sums,          squares,       copy_begins,
+                copy_features, copy_values,   row_gaps,
+                posting_gaps,  holder_indptr, holder_places};
     }
 
     std::vector<std::int32_t> places;
@@ -80,9 +107,14 @@ struct Postings {
     std::vector<std::int64_t> copy_begins{0};
     std::vector<std::int32_t> copy_features;
     std::vector<float> copy_values;
+    std::vector<float> row_gaps;
+    std::vector<float> posting_gaps;
+    std::vector<std::int64_t> holder_indptr;
+    std::vector<std::int32_t> holder_places;
 
 private:
     void copy_rows();
+    void set_gaps(std::span<const double> weights, double shift);
 };
 
 // A set of small numbers: one bit for each, so that it stays in the cache.

@@ -32,10 +32,12 @@ PostingsTrainer::PostingsTrainer(const SparseRows& rows, const OvaLabels& labels
       sink_(sink),
       control_(control),
       starter_(rows, labels, moments, start, config),
-      postings_(moments.postings.places.empty() ? own_postings_.emplace(rows).view() : moments.postings),
-      rows_(postings_.ordered),
       background_(moments.background.empty() ? solve_background(rows, moments, config, control)
                                              : Background(moments.background)),
+      postings_(moments.postings.places.empty()
+                    ? own_postings_.emplace(rows, background_.weights, background_.shift).view()
+                    : moments.postings),
+      rows_(postings_.ordered),
       is_core_(rows.n_features()),
       is_listed_(rows.n_rows()),
       near_words_(postings_) {
@@ -45,20 +47,6 @@ PostingsTrainer::PostingsTrainer(const SparseRows& rows, const OvaLabels& labels
     weights.reserve(postings_.features.size());
     for (const std::int32_t feature : postings_.features) weights.push_back(background_.weights[feature]);
     background_.weights = std::move(weights);
-    row_gaps_.reserve(static_cast<std::size_t>(rows.n_rows()));
-    for (std::int64_t row = 0; row < rows.n_rows(); ++row)
-        row_gaps_.push_back(static_cast<float>(background_.gap(rows_, row)));
-    posting_gaps_.reserve(postings_.row_ids.size());
-    holder_indptr_.reserve(postings_.indptr.size());
-    holder_indptr_.push_back(0);
-    for (std::int64_t feature = 0; feature < rows.n_features(); ++feature) {
-        const std::int64_t begin = postings_.indptr[feature];
-        for (std::int64_t i = begin; i < postings_.indptr[feature + 1]; ++i) {
-            posting_gaps_.push_back(row_gaps_[postings_.row_ids[i]]);
-            if (posting_gaps_.back() > 0.0F) holder_places_.push_back(static_cast<std::int32_t>(i - begin));
-        }
-        holder_indptr_.push_back(static_cast<std::int64_t>(holder_places_.size()));
-    }
 }
 
 bool PostingsTrainer::suits(const SparseRows& rows, const OvaConfig& config) {
@@ -100,7 +88,7 @@ bool PostingsTrainer::train_label(std::int64_t label) {
     int n_switches = 0;
     for (int stage = 0; stage < kMaxStages; ++stage) {
         control_.throw_if_stopped();
-        if (record_.iterations >= config_.max_iterations || !solve_near()) return false;
+        if (record_.iterations >= config_.max_iterations || (!has_columns_ && !solve_near())) return false;
         const bool is_background = near_.has_background;
         const bool is_lifted = !is_background && near_.point.back() > 0.0;  // far rows are above their margin
         const double lift = near_.point.back();
@@ -114,7 +102,7 @@ bool PostingsTrainer::train_label(std::int64_t label) {
             continue;
         }
         const double floor = is_background ? 0.0 : few_above();
-        if (gather_above(floor)) {
+        if (!has_columns_ && gather_above(floor)) {
             // Many new rows may push the far ones back below their margin.
             if (is_lifted && floor == 0.0 && 2 * joining_.size() < near_words_.n_rows()) {
                 if (++n_switches > kMaxSwitches) return false;
@@ -124,7 +112,7 @@ bool PostingsTrainer::train_label(std::int64_t label) {
             }
             continue;
         }
-        const double fixed_square = near_words_.set_fixed_gradient(near_.slopes());
+        const double fixed_square = near_words_.set_fixed_gradient(has_columns_ ? column_slopes_ : near_.slopes());
         const double bias_part = is_background ? config_.bias * bias_entry() : 0.0;  // else part of the gradient
         const double known = near_.gradient_square() + fixed_square + bias_part * bias_part;
         const double rest = is_background ? near_.point.back() * background_.residual_norm : 0.0;
@@ -185,12 +173,12 @@ void PostingsTrainer::find_rows(std::span<const std::int32_t> positives) {
 
 // List the rows of a column that have other words of the positives too.
 void PostingsTrainer::list_rows(std::int32_t feature) {
+    const auto is_core = [&](std::int32_t other) { return is_core_.has(other); };
     for (std::int64_t i = postings_.indptr[feature]; i < postings_.indptr[feature + 1]; ++i) {
-        const auto [others, values] = postings_.row(i);
-        int n_shared = 0;
-        for (const std::int32_t other : others) n_shared += is_core_.has(other) ? 1 : 0;
+        if (postings_.count_words(i, is_core) < 2) continue;
         const std::int32_t row = postings_.row_ids[i];
-        if (n_shared < 2 || !is_listed_.add(row)) continue;
+        if (!is_listed_.add(row)) continue;
+        const auto [others, values] = postings_.row(i);
         core_.rows.push_back(row);
         listed_.push_back(i);
         for (std::size_t j = 0; j < others.size(); ++j) {
@@ -253,19 +241,19 @@ bool PostingsTrainer::begin_near(bool by_background) {
     if (by_background) near_words_.forget_words(static_cast<std::size_t>(n_core_));
     if (by_background || near_.point.empty()) near_.point = core_.point;
     near_.point.back() = core_.point.back();
-    near_words_.add_rows(std::span(core_.rows).first(core_.n_positives), offsets());
-    if (!by_background)
-        gather_above(kNearSlack * core_.point.back());
-    else if (!solve_columns())
-        return false;
+    near_words_.add_rows(std::span(core_.rows).first(core_.n_positives),
+                         by_background ? postings_.row_gaps : std::span<const float>());
+    if (by_background) return solve_columns();
+    gather_above(kNearSlack * core_.point.back());
     add_joining();
     return true;
 }
 
 // Make the rows that were found near ones.
 void PostingsTrainer::add_joining() {
-    near_words_.add_postings(joining_, offsets());
+    near_words_.add_postings(joining_, near_.has_background ? postings_.posting_gaps : std::span<const float>());
     joining_.clear();
+    has_columns_ = false;
     // With a background a word is free only together with the far rows that it would move.
     if (!near_.has_background && near_words_.n_rows() <= kFewRows) near_words_.make_all_free();
     near_words_.arrange(near_);
@@ -284,7 +272,7 @@ bool PostingsTrainer::gather_above(double floor) {
         const WordColumn& column = core_.columns[place];
         const std::int64_t first = postings_.indptr[near_words_.free_features()[place]];
         const std::int32_t* const row_ids = postings_.row_ids.data() + first;
-        const float* const gaps = posting_gaps_.data() + first;
+        const float* const gaps = postings_.posting_gaps.data() + first;
         const double weight = core_.point[place];
         const auto join = [&](std::int64_t i) {
             if (!is_listed_.has(row_ids[i]) && !near_words_.has_row(row_ids[i])) joining_.push_back(first + i);
@@ -385,6 +373,7 @@ void PostingsTrainer::forget_label() {
     core_.n_positives = 0;
     near_.point.clear();
     joining_.clear();
+    has_columns_ = false;
     n_core_ = 0;
 }
 

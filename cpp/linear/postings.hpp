@@ -51,8 +51,7 @@ private:
     bool solve_columns();
     void switch_to_background(double lift);
     double scale_for(double lift) const;
-    float offset(std::int32_t row) const { return near_.has_background ? row_gaps_[row] : 1.0F; }
-    std::span<const float> offsets() const { return near_.has_background ? row_gaps_ : std::span<const float>(); }
+    float offset(std::int32_t row) const { return near_.has_background ? postings_.row_gaps[row] : 1.0F; }
     bool gather_above(double floor);
     double few_above() const;
     void find_holders(std::int32_t feature);
@@ -69,15 +68,10 @@ private:
     LabelSink& sink_;
     Control& control_;
     Starter<SparseRows> starter_;
-    std::optional<Postings> own_postings_;  // when none are given
-    PostingsView postings_;
-    SparseRows rows_;  // in the order of the postings, as are all numbers of rows below
     Background background_;
-    std::vector<float> row_gaps_;      // of each row in the background
-    std::vector<float> posting_gaps_;  // of the row of each posting
-    // The rows of each feature that hold the background, those with a gap above zero: their places in its column.
-    std::vector<std::int64_t> holder_indptr_;
-    std::vector<std::int32_t> holder_places_;
+    std::optional<Postings> own_postings_;  // when none are given
+    PostingsView postings_;                 // with gaps
+    SparseRows rows_;                       // in the order of the postings, as are all numbers of rows below
 
     // Of one label.
     LabelStart start_;
@@ -89,7 +83,9 @@ private:
     WordProblem core_;
     NearWords near_words_;
     NearRows near_;
-    std::vector<std::int64_t> column_postings_;  // while the columns are solved
+    bool has_columns_ = false;                   // near_ still has all rows of the columns;
+    std::vector<std::int64_t> column_postings_;  // their postings,
+    std::vector<double> column_slopes_;          // and the slopes of those of them that are near
     std::vector<std::int64_t> joining_;          // postings of rows that will be near
 };
 

@@ -14,8 +14,8 @@ double PostingsTrainer::bias_entry() const {
 
 // The rows with a word that hold the background: once its weight moves they no longer follow it.
 void PostingsTrainer::find_holders(std::int32_t feature) {
-    for (std::int64_t i = holder_indptr_[feature]; i < holder_indptr_[feature + 1]; ++i) {
-        const std::int64_t posting = postings_.indptr[feature] + holder_places_[i];
+    for (std::int64_t i = postings_.holder_indptr[feature]; i < postings_.holder_indptr[feature + 1]; ++i) {
+        const std::int64_t posting = postings_.indptr[feature] + postings_.holder_places[i];
         if (!near_words_.has_row(postings_.row_ids[posting])) joining_.push_back(posting);
     }
 }
@@ -29,19 +29,19 @@ double PostingsTrainer::scale_for(double lift) const {
 void PostingsTrainer::switch_to_background(double lift) {
     near_.has_background = true;
     near_.point.back() = scale_for(lift);
-    near_words_.set_offsets(row_gaps_);
+    near_words_.set_offsets(postings_.row_gaps);
     near_words_.keep_free(near_.point, static_cast<std::size_t>(n_core_));
     for (const std::int32_t feature : near_words_.free_features()) find_holders(feature);
     add_joining();
 }
 
 // Solve over the positives' words and all rows that have one of them, straight from the columns; the rows with a slope
-// of their own will be near.
+// of their own are near. Nothing is arranged for them yet: often no other word must become free.
 bool PostingsTrainer::solve_columns() {
     column_postings_.assign(static_cast<std::size_t>(core_.n_positives), -1);
     near_.clear_rows();
     const auto add_listed = [&](std::int64_t i) {
-        near_.offsets.push_back(row_gaps_[core_.rows[i]]);
+        near_.offsets.push_back(postings_.row_gaps[core_.rows[i]]);
         near_.words.insert(near_.words.end(), core_.places.begin() + core_.begins[i],
                            core_.places.begin() + core_.begins[i + 1]);
         near_.values.insert(near_.values.end(), core_.values.begin() + core_.begins[i],
@@ -56,7 +56,7 @@ bool PostingsTrainer::solve_columns() {
         for (std::int64_t i = 0; i < column.size; ++i) {
             if (is_listed_.has(postings_.row_ids[begin + i])) continue;
             column_postings_.push_back(begin + i);
-            near_.offsets.push_back(posting_gaps_[begin + i]);
+            near_.offsets.push_back(postings_.posting_gaps[begin + i]);
             near_.values.push_back(column.values[i]);
         }
         const auto last = static_cast<std::int64_t>(near_.offsets.size());
@@ -75,8 +75,17 @@ bool PostingsTrainer::solve_columns() {
         if (takes_pairs) near_.last_pair = static_cast<std::int64_t>(near_.offsets.size());
     }
     if (!solve_near()) return false;
-    for (std::size_t row = static_cast<std::size_t>(core_.n_positives); row < column_postings_.size(); ++row)
-        if (near_.slopes()[row] != 0.0 || near_.offsets[row] > 0.0F) joining_.push_back(column_postings_[row]);
+    const std::vector<double>& slopes = near_.slopes();
+    column_slopes_.assign(slopes.begin(), slopes.begin() + core_.n_positives);
+    for (std::size_t row = static_cast<std::size_t>(core_.n_positives); row < column_postings_.size(); ++row) {
+        if (slopes[row] == 0.0 && near_.offsets[row] <= 0.0F) continue;
+        joining_.push_back(column_postings_[row]);
+        column_slopes_.push_back(slopes[row]);
+    }
+    near_words_.add_postings(joining_, postings_.posting_gaps);
+    near_words_.order_as_added();
+    joining_.clear();
+    has_columns_ = true;
     return true;
 }
 

@@ -46,6 +46,7 @@ struct OvaMoments {
     PostingsView postings = {};          // of short rows, or WordListParts; empty: made when they are needed
     std::optional<CsrView> coarse = {};  // coarse_rows.hpp, for the early rounds of working sets
 
+    bool has_postings() const { return !postings.sums.empty(); }
     bool has_word_lists() const { return !postings.places.empty() && postings.sums.empty(); }
 };
 

@@ -36,7 +36,8 @@ void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& m
     // The other two solvers use that all negatives of a label have one cost.
     const bool is_weighted = !labels.row_weights.empty();
     if constexpr (Rows::kSparse)
-        if (!is_weighted && start.kind != StartKind::zero && PostingsTrainer::suits(rows, config))
+        if (!is_weighted && start.kind != StartKind::zero &&
+            (moments.has_postings() || PostingsTrainer::suits(rows, config)))
             label_ids = PostingsTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
     if constexpr (Rows::kSparse)
         if (!is_weighted && start.kind != StartKind::zero && !label_ids.empty() &&

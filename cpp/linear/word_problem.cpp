@@ -73,16 +73,26 @@ void WordProblem::add_lists(Evaluation& out) const {
     const double twice = 2.0 * config.cost;
     for (std::int64_t row = 0; row < static_cast<std::int64_t>(rows.size()); ++row) {
         const bool is_positive = row < n_positives;
+        const std::int64_t begin = begins[row];
+        const std::int64_t end = begins[row + 1];
         double margin = t;
         double largest = 0.0;
-        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) {
-            const double own = point[places[i]] * values[i];
-            margin += own;
-            largest = i == begins[row] ? own : std::max(largest, own);
+        if (end - begin ==
+            2) {  // most of them, and a loop that ends after two turns, or after three, is hard to foresee
+            const double first = point[places[begin]] * values[begin];
+            const double second = point[places[begin + 1]] * values[begin + 1];
+            margin += first + second;
+            largest = std::max(first, second);
+        } else {
+            for (std::int64_t i = begin; i < end; ++i) {
+                const double own = point[places[i]] * values[i];
+                margin += own;
+                largest = i == begin ? own : std::max(largest, own);
+            }
         }
         // Most rows are below their margin, in their columns too.
-        if (!is_positive && margin <= 0.0 && t + largest <= 0.0) continue;
-        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) {
+        if (!is_positive && std::max(margin, t + largest) <= 0.0) continue;
+        for (std::int64_t i = begin; i < end; ++i) {
             const std::size_t f = places[i];
             const double value = values[i];
             const double gap = t + point[f] * value;
@@ -104,12 +114,12 @@ void WordProblem::add_lists(Evaluation& out) const {
         ++out.n_active;
         out.gradient[k] += slope;
         last[k] += bend;
-        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) {
+        for (std::int64_t i = begin; i < end; ++i) {
             const std::size_t f = places[i];
             const double value = values[i];
             out.gradient[f] += slope * value;
             last[f] += bend * value;
-            for (std::int64_t j = begins[row]; j <= i; ++j) {
+            for (std::int64_t j = begin; j <= i; ++j) {
                 const std::size_t g = places[j];
                 out.hessian[std::max(f, g) * (k + 1) + std::min(f, g)] += bend * value * values[j];
             }

@@ -70,6 +70,8 @@ TEST_CASE("postings hold every entry once, largest values first, and the rows in
             CHECK(ordered.row_values(postings.row_ids[i])[found - words.begin()] == postings.values[i]);
             CHECK(std::ranges::equal(view.row(i).features, words));
             CHECK(std::ranges::equal(view.row(i).values, ordered.row_values(postings.row_ids[i])));
+            const auto is_odd = [](std::int32_t word) { return word % 2 == 1; };
+            CHECK(view.count_words(i, is_odd) == std::ranges::count_if(words, is_odd));
         }
     for (std::int32_t number = 1; number < 40; ++number)
         CHECK(postings.indptr[number + 1] - postings.indptr[number] <=
@@ -91,9 +93,56 @@ TEST_CASE("postings of a long row have no copy of it, but give it all the same")
         const bool is_long = postings.row_ids[i] == place;
         CHECK((view.copy_begins[i] == view.copy_begins[i + 1]) == is_long);
         CHECK(std::ranges::equal(view.row(i).features, view.ordered.row_indices(postings.row_ids[i])));
+        if (is_long) CHECK(view.count_words(i, [](std::int32_t word) { return word < 30; }) == 30);
         n_seen += is_long ? 1 : 0;
     }
     CHECK(n_seen == 40);
+}
+
+TEST_CASE("postings know the gap of their row in the background, and which rows hold it") {
+    const ShortRows csr(200, 30, 7);
+    const SparseRows rows(csr.view());
+    std::vector<double> weights;  // by features of X
+    for (int feature = 0; feature < 30; ++feature) weights.push_back(feature % 3 == 0 ? 0.5 : -0.25);
+    const Postings postings(rows, weights, 0.1);
+    for (std::int64_t row = 0; row < 200; ++row) {
+        double gap = 0.1;
+        rows.for_each(row, [&](std::int32_t feature, float value) { gap += weights[feature] * value; });
+        CHECK(postings.row_gaps[postings.places[row]] == doctest::Approx(gap));
+    }
+    for (std::int64_t feature = 0; feature < 30; ++feature) {
+        std::vector<std::int32_t> holders;
+        for (std::int64_t i = postings.indptr[feature]; i < postings.indptr[feature + 1]; ++i) {
+            CHECK(postings.posting_gaps[i] == postings.row_gaps[postings.row_ids[i]]);
+            if (postings.posting_gaps[i] > 0.0F)
+                holders.push_back(static_cast<std::int32_t>(i - postings.indptr[feature]));
+        }
+        const auto first = postings.holder_places.begin();
+        CHECK(std::vector(first + postings.holder_indptr[feature], first + postings.holder_indptr[feature + 1]) ==
+              holders);
+    }
+    CHECK(Postings(rows).row_gaps.empty());
+}
+
+TEST_CASE("the gradient over fixed words needs no arranged rows") {
+    const ShortRows csr(60, 20, 8);
+    const Postings postings{SparseRows(csr.view())};
+    const CsrView view = postings.view().ordered;
+    NearWords words(postings.view());
+    words.make_free(2);
+    words.make_free(5);
+    const std::vector<std::int32_t> row_ids{9, 4, 30};
+    words.add_rows(row_ids, {});
+    words.order_as_added();
+    const std::vector<double> slopes{0.5, 0.0, -2.0};
+    std::vector<double> gradient(20, 0.0);
+    for (std::size_t row = 0; row < 3; ++row)
+        for (std::int64_t i = view.indptr[row_ids[row]]; i < view.indptr[row_ids[row] + 1]; ++i)
+            gradient[view.indices[i]] += slopes[row] * view.values[i];
+    gradient[2] = gradient[5] = 0.0;
+    double square = 0.0;
+    for (const double entry : gradient) square += entry * entry;
+    CHECK(words.set_fixed_gradient(slopes) == doctest::Approx(square));
 }
 
 TEST_CASE("free words without a weight become fixed") {
@@ -222,7 +271,10 @@ TEST_CASE("near rows end where the naive gradient over free words is small, and 
                 const std::int32_t row = postings.row_ids[i];
                 if (row != 7 && row != 3 && std::ranges::find(row_ids, row) == row_ids.end()) row_ids.push_back(row);
             }
-        near_words.add_postings(joining, given);
+        std::vector<float> posting_offsets;
+        for (const std::int32_t row : postings.row_ids) posting_offsets.push_back(offsets[row]);
+        near_words.add_postings(joining,
+                                has_background ? std::span<const float>(posting_offsets) : std::span<const float>());
         CHECK(near_words.n_rows() == row_ids.size() + 2);
         near_words.arrange(near);
         LabelRecord record;

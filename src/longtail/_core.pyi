@@ -96,7 +96,7 @@ def ova_background(rows: LinearRows, mean: NDArray[numpy.float32], config: OvaCo
     Solve what all labels of a set of short rows share (cpp/linear/background.hpp); None for other rows.
     """
 
-def ova_postings(rows: LinearRows) -> dict[str, NDArray[Any]]:
+def ova_postings(rows: LinearRows, background: NDArray[numpy.float64]) -> dict[str, NDArray[Any]]:
     """
     Make the inverted index of short rows (cpp/linear/posting_lists.hpp), part by part.
     """

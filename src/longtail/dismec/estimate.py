@@ -152,8 +152,8 @@ def _bytes_per_thread(arrays: Arrays, params: dict[str, Any]) -> float:
     if params["loss"] == "logistic":
         return newton if "x_dense" in arrays else max(newton, _SAMPLE_BYTES_PER_FEATURE * n_features + 4 * n_rows)
     if "background" in arrays:  # one label's rows, and with lists of words a copy of all
-        lists = 0 if len(arrays["postings_sums"]) else 8 * len(arrays["x_values"]) + 40 * n_rows
-        return 16 * len(arrays["x_values"]) + 8 * n_rows + 64 * n_features + lists
+        lists = 0 if len(arrays["postings_sums"]) else 16 * len(arrays["x_values"]) + 40 * n_rows
+        return 8 * len(arrays["x_values"]) + 8 * n_rows + 64 * n_features + lists
     return SCRATCH_BYTES_PER_FEATURE * n_features + _SCRATCH_BYTES
 
 
@@ -162,6 +162,8 @@ def _scratch_bytes(arrays: Arrays, params: dict[str, Any], n_jobs: int, pilot: _
     per_thread = _bytes_per_thread(arrays, params)
     if "background" in arrays:  # the inverted index too, with its copies of rows
         index_bytes = 48 * len(arrays["x_values"]) + 12 * n_rows + 8 * len(arrays["postings_copy_values"])
+        if len(arrays["postings_row_gaps"]):
+            index_bytes += 8 * len(arrays["x_values"]) + 4 * n_rows + 8 * n_features
         return index_bytes + _n_threads(arrays, n_jobs) * per_thread
     if params["loss"] != "logistic" and params["working_sets"] and params["start"] != "zero":
         per_thread += _LABELS_UNDER_WAY * 8 * min(n_rows, _MAX_CANDIDATES)

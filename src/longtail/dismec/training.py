@@ -92,7 +92,7 @@ def with_shared_parts(arrays: Arrays, params: Params, control: _core.Control, *,
         return dict(arrays) | dict(zip(_COARSE, coarse, strict=True))
     background = _core.ova_background(rows, arrays["mean"], config, control)
     if background is not None:
-        parts = _core.ova_postings(rows)
+        parts = _core.ova_postings(rows, background)
     elif n_labels > LABELS_PER_TASK:  # a single task makes them itself, and the background only if it needs it
         lists = _core.ova_word_lists(rows, arrays["mean"], config, control)
         if lists is None:
