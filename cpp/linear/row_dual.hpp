@@ -73,7 +73,7 @@ public:
         int n_vain = 0;  // looks that found no progress
         for (;;) {
             const double goal = kBusyShare * std::max(tolerance, kLookShare * result.gradient_norm);
-            while (!order_.empty() && n_visits > 0) {
+            for (int round = 0; round < kMaxRounds && !order_.empty() && n_visits > 0; ++round) {
                 ++result.cg_steps;
                 n_visits -= std::ssize(order_);
                 for (std::size_t i = order_.size(); i > 1; --i) {
@@ -98,9 +98,11 @@ public:
 private:
     static constexpr std::int64_t kMaxEpochs = 300;  // so many visits per row, on average
     static constexpr std::size_t kAhead = 2;
-    static constexpr double kProgress =
-        0.95;                                // of the least gradient norm so far; a tolerance that float32 cannot reach
-    static constexpr int kMaxVainLooks = 5;  // shows by so many looks without progress
+    static constexpr int kMaxRounds = 30;  // of visits between two looks
+    // A tolerance that float32 cannot reach shows by so many looks in a row that find no progress: a norm of the gradient
+    // not below this share of the least one before.
+    static constexpr int kMaxVainLooks = 3;
+    static constexpr double kProgress = 0.95;
     static constexpr double kRestingShare = 0.5;  // of the tolerance: what all rows at rest together may have
     static constexpr double kLookShare = 0.2;     // all rows are looked at again when what they had has become this,
     static constexpr double kBusyShare = 0.7;     // less what rows at rest may have got meanwhile
