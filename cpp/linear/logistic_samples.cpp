@@ -150,6 +150,7 @@ void LogisticSampleTrainer::solve_background() {
     }
     background_.weights = lane.weights;
     background_.gradient = lane.gradient;
+    background_.slope_sum = lane.slope_sum;
     background_.objective = lane.record.last_objective;
     background_.drawn = lane.drawn;
     for (const Drawn& drawn : background_.drawn) background_.row_ids.push_back(drawn.row_id);
@@ -198,6 +199,7 @@ bool LogisticSampleTrainer::begin(int at, std::int64_t label) {
 void LogisticSampleTrainer::begin_at_background(Lane& lane) {
     lane.weights = background_.weights;
     lane.gradient = background_.gradient;
+    lane.slope_sum = background_.slope_sum;
     lane.record.first_objective = background_.objective;
     lane.drawn = background_.drawn;
     for (const std::int32_t row : lane.positives) {
@@ -207,6 +209,7 @@ void LogisticSampleTrainer::begin_at_background(Lane& lane) {
         const double move = cost * (chance_at(margin) - 1.0) - negative_cost * chance_at(margin);
         rows_.add_to(row, static_cast<float>(move), lane.gradient.data());
         lane.gradient.back() += static_cast<float>(move) * config_.bias;
+        lane.slope_sum += move;
         lane.record.first_objective += cost * loss_at(margin) - negative_cost * loss_at(-margin);
     }
     double square = 0.0;
@@ -230,11 +233,13 @@ double LogisticSampleTrainer::cost_of(const Lane& lane, std::int32_t row, bool i
 // first n_known rows.
 void LogisticSampleTrainer::step(Lane& lane, std::int64_t n_known) {
     lane.earlier = lane.weights;
+    earlier_margins_.clear();
     const auto append = [&](const Drawn& drawn, bool is_positive, bool counts) {
         const double cost = counts ? cost_of(lane, drawn.row_id, is_positive) / drawn.chance() : 0.0;
         const float target = is_positive ? 1.0F : 0.0F;
         sample_.append(drawn.row_id, static_cast<float>(cost), target,
-                       static_cast<float>(cost * (target - chance_at(drawn.margin))));
+                       static_cast<float>(cost * (target - chance_at(drawn.margin))), drawn.size < 1.0F);
+        earlier_margins_.push_back(drawn.margin);
     };
     for (const Drawn& drawn : lane.drawn) {
         const bool is_flipped =
@@ -249,14 +254,26 @@ void LogisticSampleTrainer::step(Lane& lane, std::int64_t n_known) {
         sample_.margins[i] =
             -(rows_.dot(sample_.row_ids[i], lane.gradient.data()) + config_.bias * lane.gradient.back());
     });
+    double gradient_square = 0.0;
+    double gradient_product = 0.0;
+    for (std::int64_t f = 0; f < width_; ++f) {
+        gradient_square += static_cast<double>(lane.gradient[f]) * lane.gradient[f];
+        gradient_product += static_cast<double>(lane.gradient[f]) * lane.earlier[f];
+    }
+    sample_.match_mean(lane.slope_sum, gradient_square, gradient_product, earlier_margins_);
     first_betas_ = sample_.betas;
     const double tolerance = std::max(kLeastShare * lane.start.tolerance, kInnerShare * lane.gradient_norm);
     lane.record.cg_steps += solver_.solve(sample_, tolerance);
     ++lane.record.iterations;
     float* const weights = lane.weights.data();
-    for (std::int64_t f = 0; f < width_; ++f) weights[f] = -lane.gradient[f];
+    double along_shift = 0.0;  // how much of δ there is in the step
+    for (std::int64_t i = 0; i < sample_.size(); ++i)
+        along_shift += sample_.drawn[i] * (static_cast<double>(sample_.betas[i]) - first_betas_[i]);
+    const auto gradient_scale = static_cast<float>(along_shift * sample_.gradient_share - 1.0);
+    for (std::int64_t f = 0; f < width_; ++f) weights[f] = gradient_scale * lane.gradient[f];
     walk_rows(rows_, sample_.row_ids.data(), sample_.size(), [&](std::int64_t i) {
-        const float scale = sample_.betas[i] - first_betas_[i];
+        const float scale =
+            sample_.betas[i] - first_betas_[i] + static_cast<float>(along_shift) * sample_.shift_shares[i];
         rows_.add_to(sample_.row_ids[i], scale, weights);
         weights[width_ - 1] += scale * config_.bias;
     });
@@ -433,8 +450,10 @@ void LogisticSampleTrainer::read_gradients() {
             for (std::int64_t f = begin; f < end; ++f) lane.gradient[f] = table[(2 * f + 1) * kLanes + at];
         }
     }
-    for (int at = 0; at < kLanes; ++at)
+    for (int at = 0; at < kLanes; ++at) {
+        lanes_[at].slope_sum = bias_slopes_.total[at];
         lanes_[at].gradient.back() = static_cast<float>(bias_slopes_.total[at] * config_.bias);
+    }
 }
 
 }  // namespace longtail::linear

@@ -55,6 +55,7 @@ private:
         double slope = 0.0;     // ∇L(earlier) · step
         int n_halvings = 0;
         double gradient_norm = 0.0;
+        double slope_sum = 0.0;         // of all rows' losses, by their margins
         AlignedVector<float> weights;   // n_features + 1
         AlignedVector<float> earlier;   // the weights that the last step began at
         AlignedVector<float> gradient;  // of the losses
@@ -65,6 +66,7 @@ private:
     struct Background {
         AlignedVector<float> weights;
         AlignedVector<float> gradient;
+        double slope_sum = 0.0;
         double objective = 0.0;
         std::vector<Drawn> drawn;
         std::vector<std::int32_t> row_ids;  // drawn
@@ -112,7 +114,8 @@ private:
     LaneSum bias_slopes_;
     LogisticSample sample_;
     AlignedVector<float> first_betas_;
-    AlignedVector<Lanes> scatter_;  // zero between calls
+    std::vector<float> earlier_margins_;  // of the sample
+    AlignedVector<Lanes> scatter_;        // zero between calls
 };
 
 }  // namespace longtail::linear

@@ -116,7 +116,7 @@ TEST_CASE("a step with all rows in the sample minimises the objective itself") {
     for (std::int32_t row = 0; row < 90; ++row) {
         const float cost = row % 4 == 0 ? 3.0F : 0.5F;
         const float target = row % 7 == 0 ? 1.0F : 0.0F;
-        sample.append(row, cost, target, cost * (target - 0.5F));
+        sample.append(row, cost, target, cost * (target - 0.5F), false);
         rows.add_to(row, static_cast<double>(cost) * (0.5 - target), gradient.data());
         gradient.back() += static_cast<double>(cost) * (0.5 - target);
     }
