@@ -22,8 +22,11 @@ constexpr int kSmallSteps = 4;             // in so many steps: labels that need
 // the sample takes time in proportion to the square of its rows, times the words of a row; a pass, to all rows' words.
 constexpr std::int64_t kFewPositives = 16;  // always few enough
 constexpr double kGramEntries = 35.0;       // for each row of X: a larger matrix is too large
+constexpr std::int64_t kMostKept = 1000;    // rows of a sample whose Gram matrix is kept for the next step
 constexpr double kInnerShare = 0.02;        // of the gradient that a step leaves in its model,
 constexpr double kLeastShare = 0.1;         // or this of the tolerance
+constexpr double kNearShare = 0.3;          // of the tolerance: this is always near enough to the minimum
+constexpr double kMostGap = 1e-3;           // or such a share of ½‖w‖² above it, at most
 constexpr double kMostSlope = 0.9;
 constexpr int kMaxHalvings = 10;
 constexpr int kMaxRounds = 30;
@@ -61,6 +64,9 @@ LogisticSampleTrainer::LogisticSampleTrainer(const SparseRows& rows, const OvaLa
         float square = config.bias * config.bias;
         rows.for_each(row, [&](std::int32_t, float value) { square += value * value; });
         squares_.push_back(square);
+        // Multiples of the golden ratio: every stretch of rows has thresholds of all sizes.
+        const double multiple = 0.6180339887498949 * static_cast<double>(row + 1);
+        thresholds_.push_back(static_cast<float>(multiple - std::floor(multiple)));
     }
 }
 
@@ -98,10 +104,7 @@ std::vector<std::int32_t> LogisticSampleTrainer::train(std::span<const std::int3
             if (!lane.is_busy) continue;
             const auto lane_begin = Clock::now();
             const Outcome outcome = judge(lane, at);
-            if (outcome == Outcome::goes_on) {
-                sample_.clear();
-                step(lane, 0);
-            }
+            if (outcome == Outcome::goes_on) step(lane);
             control_.throw_if_stopped();
             lane.record.seconds += pass_share + seconds_since(lane_begin);
             if (outcome == Outcome::goes_on || outcome == Outcome::halved) continue;
@@ -145,8 +148,7 @@ void LogisticSampleTrainer::solve_background() {
         const Outcome outcome = judge(lane, 0);
         if (outcome == Outcome::halved) continue;
         if (outcome != Outcome::goes_on || round >= kBackgroundRounds) break;
-        sample_.clear();
-        step(lane, 0);
+        step(lane);
     }
     background_.weights = lane.weights;
     background_.gradient = lane.gradient;
@@ -165,8 +167,11 @@ void LogisticSampleTrainer::begin_lane(int at, std::int64_t label, double positi
     lane.is_busy = true;
     lane.label = label;
     lane.has_step = false;
+    lane.meets_rule = false;
     lane.n_halvings = 0;
     lane.record = {};
+    lane.gram.clear();
+    lane.gram_rows.clear();
     negative_costs_[at] = static_cast<float>(config_.cost);
     positive_costs_[at] = static_cast<float>(positive_cost);
 }
@@ -220,35 +225,79 @@ void LogisticSampleTrainer::begin_at_background(Lane& lane) {
     lane.gradient_norm = std::sqrt(square);
     if (config_.keep_history)
         lane.record.history.push_back({lane.record.first_objective, static_cast<std::int32_t>(rows_.n_rows()), 0.0F});
-    sample_.clear();
-    sample_.gram = background_.gram;
-    step(lane, std::ssize(background_.drawn));
+    std::erase_if(lane.drawn, [&](const Drawn& drawn) {
+        return std::binary_search(lane.positives.begin(), lane.positives.end(), drawn.row_id);
+    });
+    lane.gram = background_.gram;
+    lane.gram_rows = background_.row_ids;
+    step(lane);
 }
 
 double LogisticSampleTrainer::cost_of(const Lane& lane, std::int32_t row, bool is_positive) const {
     return (is_positive ? lane.start.positive_cost : config_.cost) * labels_.row_weight(row);
 }
 
-// Minimise the model at the lane's weights, whose gradient and sample are known. The Gram matrix of the sample has its
-// first n_known rows.
-void LogisticSampleTrainer::step(Lane& lane, std::int64_t n_known) {
-    lane.earlier = lane.weights;
-    earlier_margins_.clear();
-    const auto append = [&](const Drawn& drawn, bool is_positive, bool counts) {
-        const double cost = counts ? cost_of(lane, drawn.row_id, is_positive) / drawn.chance() : 0.0;
-        const float target = is_positive ? 1.0F : 0.0F;
-        sample_.append(drawn.row_id, static_cast<float>(cost), target,
-                       static_cast<float>(cost * (target - chance_at(drawn.margin))), drawn.size < 1.0F);
-        earlier_margins_.push_back(drawn.margin);
+// The drawn rows and the positives, and their Gram matrix: rows of the last sample come first, where it has them.
+void LogisticSampleTrainer::set_sample(Lane& lane) {
+    const std::size_t n_drawn = lane.drawn.size();
+    const auto find = [&](std::int32_t row) -> std::int64_t {  // its place among drawn rows and positives, or -1
+        const auto positive = std::lower_bound(lane.positives.begin(), lane.positives.end(), row);
+        if (positive != lane.positives.end() && *positive == row)
+            return static_cast<std::int64_t>(n_drawn) + (positive - lane.positives.begin());
+        const auto drawn = std::lower_bound(lane.drawn.begin(), lane.drawn.end(), row,
+                                            [](const Drawn& a, std::int32_t id) { return a.row_id < id; });
+        return drawn != lane.drawn.end() && drawn->row_id == row ? drawn - lane.drawn.begin() : -1;
     };
-    for (const Drawn& drawn : lane.drawn) {
-        const bool is_flipped =
-            n_known > 0 && std::binary_search(lane.positives.begin(), lane.positives.end(), drawn.row_id);
-        append(drawn, false, !is_flipped);
+    sample_.clear();
+    earlier_margins_.clear();
+    const auto append = [&](std::size_t place) {
+        const bool is_positive = place >= n_drawn;
+        Drawn row = {};
+        if (is_positive) {
+            row.row_id = lane.positives[place - n_drawn];
+            row.margin = rows_.dot(row.row_id, lane.weights.data()) + config_.bias * lane.weights.back();
+            row.size = 1.0F;
+        } else {
+            row = lane.drawn[place];
+        }
+        const double cost = cost_of(lane, row.row_id, is_positive) / row.chance();
+        const float target = is_positive ? 1.0F : 0.0F;
+        sample_.append(row.row_id, static_cast<float>(cost), target,
+                       static_cast<float>(cost * (target - chance_at(row.margin))), row.size < 1.0F);
+        earlier_margins_.push_back(row.margin);
+    };
+    places_.clear();
+    is_placed_.assign(n_drawn + lane.positives.size(), 0);
+    for (std::size_t at = 0; at < lane.gram_rows.size(); ++at) {
+        const std::int64_t place = find(lane.gram_rows[at]);
+        if (place < 0) continue;
+        places_.push_back(static_cast<std::int32_t>(at));
+        is_placed_[place] = 1;
+        append(static_cast<std::size_t>(place));
     }
-    for (const std::int32_t row : lane.positives)
-        append({row, rows_.dot(row, lane.earlier.data()) + config_.bias * lane.earlier.back(), 1.0F}, true, true);
+    for (std::size_t place = 0; place < is_placed_.size(); ++place)
+        if (is_placed_[place] == 0) append(place);
+    std::swap(sample_.gram, lane.gram);
+    sample_.gram.keep(places_);
     sample_.gram.extend(rows_, sample_.row_ids, config_.bias, scatter_.data());
+}
+
+// Minimise the model at the lane's weights, whose gradient and drawn rows are known.
+void LogisticSampleTrainer::step(Lane& lane) {
+    set_sample(lane);
+    solve_sample(lane);
+    if (sample_.size() > kMostKept) {
+        lane.gram = {};
+        lane.gram_rows.clear();
+    }
+    ++lane.record.iterations;
+    lane.slope = slope_along_step(lane, lane.earlier);
+    lane.has_step = true;
+    lane.n_halvings = 0;
+}
+
+void LogisticSampleTrainer::solve_sample(Lane& lane) {
+    lane.earlier = lane.weights;
     // The betas begin at -aφ', so x_i · v + (Kβ)_i begins at -x_i · G.
     walk_rows(rows_, sample_.row_ids.data(), sample_.size(), [&](std::int64_t i) {
         sample_.margins[i] =
@@ -264,7 +313,6 @@ void LogisticSampleTrainer::step(Lane& lane, std::int64_t n_known) {
     first_betas_ = sample_.betas;
     const double tolerance = std::max(kLeastShare * lane.start.tolerance, kInnerShare * lane.gradient_norm);
     lane.record.cg_steps += solver_.solve(sample_, tolerance);
-    ++lane.record.iterations;
     float* const weights = lane.weights.data();
     double along_shift = 0.0;  // how much of δ there is in the step
     for (std::int64_t i = 0; i < sample_.size(); ++i)
@@ -277,9 +325,8 @@ void LogisticSampleTrainer::step(Lane& lane, std::int64_t n_known) {
         rows_.add_to(sample_.row_ids[i], scale, weights);
         weights[width_ - 1] += scale * config_.bias;
     });
-    lane.slope = slope_along_step(lane, lane.earlier);
-    lane.has_step = true;
-    lane.n_halvings = 0;
+    std::swap(sample_.gram, lane.gram);
+    lane.gram_rows = sample_.row_ids;
 }
 
 // (w + G) · (w' - w''): the gradient at `at` along the lane's last step.
@@ -291,6 +338,13 @@ double LogisticSampleTrainer::slope_along_step(const Lane& lane, const AlignedVe
     double total = 0.0;
     for (const double part : sums) total += part;
     return total;
+}
+
+// Of a lane that meets the stopping rule. What steps with samples leave of the gradient lies where the curvature is low, and
+// L - L* ≤ ½‖∇L‖² is then not far from equality: labels with many positives take one more step.
+bool LogisticSampleTrainer::is_near_minimum(const Lane& lane) const {
+    return lane.gradient_norm <= kNearShare * lane.start.tolerance ||
+           lane.gradient_norm * lane.gradient_norm <= kMostGap * sum_of_squares(lane.weights.data(), width_);
 }
 
 // What a pass says about the weights of a lane.
@@ -318,9 +372,10 @@ auto LogisticSampleTrainer::judge(Lane& lane, int at) -> Outcome {
     }
     lane.gradient_norm = std::sqrt(square);
     lane.record.gradient_ratio = lane.gradient_norm / lane.start.zero_gradient;
-    if (is_converged) return Outcome::finished;
+    if (is_converged && (lane.meets_rule || is_near_minimum(lane))) return Outcome::finished;
+    lane.meets_rule = is_converged;
     if (lane.record.iterations >= config_.max_iterations) {
-        lane.record.converged = false;
+        lane.record.converged = is_converged;
         return Outcome::finished;
     }
     if (lane.record.iterations >= kMaxRounds) return Outcome::refused;
@@ -363,7 +418,6 @@ void LogisticSampleTrainer::pass_rows() {
     for (int at = 0; at < kLanes; ++at)
         if (lanes_[at].is_busy) biases[at] = lanes_[at].weights.back() * config_.bias;
     const Lanes sizes = negative_costs_ * static_cast<float>(1.0 / kSampledCurvature);
-    Lanes carried = 0.5F * ones;  // what rows that were not drawn have left over
     Lanes* const table = table_.data();
     std::size_t cursor = 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
@@ -394,36 +448,27 @@ void LogisticSampleTrainer::pass_rows() {
         rows_.for_each(row, [&](std::int32_t feature, float value) {
             table[2 * static_cast<std::int64_t>(feature) + 1] += slopes * value;
         });
-        const std::uint32_t great = bits_greater(size, ones);
-        carried += choose(great, Lanes{}, size);
-        const std::uint32_t reached = bits_greater(carried, ones);
-        if ((great | reached) == 0) continue;
-        carried -= choose(reached, ones, Lanes{});
+        const std::uint32_t is_drawn = bits_greater(size, Lanes{} + thresholds_[row]);
+        if (is_drawn == 0) continue;
         float of_lanes[2][kLanes];
         store(margins, of_lanes[0]);
         store(size, of_lanes[1]);
-        for (std::uint32_t bits = great | reached; bits != 0; bits &= bits - 1) {
+        for (std::uint32_t bits = is_drawn; bits != 0; bits &= bits - 1) {
             const int at = std::countr_zero(bits);
             lanes_[at].drawn.push_back({static_cast<std::int32_t>(row), of_lanes[0][at], of_lanes[1][at]});
         }
     }
 }
 
-// Draw so many rows again out of a sample that stands for more than that.
-void LogisticSampleTrainer::thin(std::vector<Drawn>& drawn, double most) {
+// Keep about so many rows of a sample that stands for more than that.
+void LogisticSampleTrainer::thin(std::vector<Drawn>& drawn, double most) const {
     double total = 0.0;
     for (const Drawn& row : drawn) total += std::max(1.0F, row.size);
     if (total <= most) return;
     const auto scale = static_cast<float>(most / total);
-    float carried = 0.5F;
     std::erase_if(drawn, [&](Drawn& row) {
-        const float chance = row.chance();
         row.size *= scale;
-        if (row.size >= 1.0F) return false;
-        carried += row.chance() / chance;
-        if (carried <= 1.0F) return true;
-        carried -= 1.0F;
-        return false;
+        return row.size <= thresholds_[row.row_id];
     });
 }
 

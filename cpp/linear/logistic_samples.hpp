@@ -54,12 +54,15 @@ private:
         bool has_step = false;  // from `earlier`:
         double slope = 0.0;     // ∇L(earlier) · step
         int n_halvings = 0;
+        bool meets_rule = false;  // already the earlier weights did
         double gradient_norm = 0.0;
         double slope_sum = 0.0;         // of all rows' losses, by their margins
         AlignedVector<float> weights;   // n_features + 1
         AlignedVector<float> earlier;   // the weights that the last step began at
         AlignedVector<float> gradient;  // of the losses
         std::vector<Drawn> drawn;       // besides the positives
+        std::vector<std::int32_t> gram_rows;
+        GramMatrix gram;  // of the last sample: much of it is in the next
         LabelRecord record;
     };
     // The solution for a label without positives, and what the first step of all labels shares.
@@ -85,9 +88,12 @@ private:
     std::uint32_t positive_lanes(std::int64_t row, std::size_t& cursor) const;
     void write_weights();
     void read_gradients();
-    static void thin(std::vector<Drawn>& drawn, double most);
+    void thin(std::vector<Drawn>& drawn, double most) const;
     Outcome judge(Lane& lane, int at);
-    void step(Lane& lane, std::int64_t n_known);
+    void step(Lane& lane);
+    void set_sample(Lane& lane);
+    void solve_sample(Lane& lane);
+    bool is_near_minimum(const Lane& lane) const;
     double slope_along_step(const Lane& lane, const AlignedVector<float>& at) const;
     double cost_of(const Lane& lane, std::int32_t row, bool is_positive) const;
 
@@ -106,6 +112,7 @@ private:
     std::vector<Lane> lanes_;
     Background background_;
     std::vector<float> squares_;                                    // ‖x‖² of every row, with the bias
+    std::vector<float> thresholds_;                                 // the size above which a row is drawn
     std::vector<std::pair<std::int32_t, std::int32_t>> positives_;  // (row, lane), sorted
     Lanes negative_costs_ = {};                                     // 0 in empty lanes
     Lanes positive_costs_ = {};
@@ -115,7 +122,9 @@ private:
     LogisticSample sample_;
     AlignedVector<float> first_betas_;
     std::vector<float> earlier_margins_;  // of the sample
-    AlignedVector<Lanes> scatter_;        // zero between calls
+    std::vector<std::int32_t> places_;
+    std::vector<char> is_placed_;
+    AlignedVector<Lanes> scatter_;  // zero between calls
 };
 
 }  // namespace longtail::linear
