@@ -20,13 +20,15 @@ constexpr double kLeastDrawn = 200.0;      // or this,
 constexpr int kSmallSteps = 4;             // in so many steps: labels that need more get more rows
 // More positives make samples as costly as passes over all rows: Newton steps in lanes are then faster. A Gram matrix of
 // the sample takes time in proportion to the square of its rows, times the words of a row; a pass, to all rows' words.
-constexpr std::int64_t kFewPositives = 16;  // always few enough
-constexpr double kGramEntries = 35.0;       // for each row of X: a larger matrix is too large
-constexpr std::int64_t kMostKept = 1000;    // rows of a sample whose Gram matrix is kept for the next step
-constexpr double kInnerShare = 0.02;        // of the gradient that a step leaves in its model,
-constexpr double kLeastShare = 0.1;         // or this of the tolerance
-constexpr double kNearShare = 0.3;          // of the tolerance: this is always near enough to the minimum
-constexpr double kMostGap = 1e-3;           // or such a share of ½‖w‖² above it, at most
+constexpr std::int64_t kFewPositives = 16;     // always few enough
+constexpr double kGramEntries = 35.0;          // for each row of X: a larger matrix is too large
+constexpr std::int64_t kMostKept = 1000;       // rows of a sample whose Gram matrix is kept for the next step
+constexpr double kInnerShare = 0.02;           // of the gradient that a step leaves in its model,
+constexpr double kLeastShare = 0.1;            // or this of the tolerance
+constexpr double kNearShare = 0.3;             // of the tolerance: this is always near enough to the minimum
+constexpr double kMostGap = 1e-3;              // or such a share of ½‖w‖² above it, at most
+constexpr std::size_t kCachedBytes = 1 << 20;  // a greater table of weights is not in the second-level cache:
+constexpr std::int64_t kAhead = 32;            // lines are fetched so many entries before their turn
 constexpr double kMostSlope = 0.9;
 constexpr int kMaxHalvings = 10;
 constexpr int kMaxRounds = 30;
@@ -34,6 +36,17 @@ constexpr int kBackgroundRounds = 8;
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Σ term(i) for i < n, in eight sums: one alone would wait for each addition.
+template <class Term>
+double sum_of(std::int64_t n, const Term& term) {
+    double sums[8] = {};
+    std::int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int part = 0; part < 8; ++part) sums[part] += term(i + part);
+    for (; i < n; ++i) sums[0] += term(i);
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
 
 double chance_at(double margin) { return 1.0 / (1.0 + std::exp(-margin)); }
 double loss_at(double z) { return std::max(-z, 0.0) + std::log1p(std::exp(-std::abs(z))); }
@@ -217,12 +230,7 @@ void LogisticSampleTrainer::begin_at_background(Lane& lane) {
         lane.slope_sum += move;
         lane.record.first_objective += cost * loss_at(margin) - negative_cost * loss_at(-margin);
     }
-    double square = 0.0;
-    for (std::int64_t f = 0; f < width_; ++f) {
-        const double slope = static_cast<double>(lane.weights[f]) + lane.gradient[f];
-        square += slope * slope;
-    }
-    lane.gradient_norm = std::sqrt(square);
+    lane.gradient_norm = gradient_norm(lane);
     if (config_.keep_history)
         lane.record.history.push_back({lane.record.first_objective, static_cast<std::int32_t>(rows_.n_rows()), 0.0F});
     std::erase_if(lane.drawn, [&](const Drawn& drawn) {
@@ -291,7 +299,7 @@ void LogisticSampleTrainer::step(Lane& lane) {
         lane.gram_rows.clear();
     }
     ++lane.record.iterations;
-    lane.slope = slope_along_step(lane, lane.earlier);
+    lane.slope = slope_along_step(lane, lane.earlier.data());
     lane.has_step = true;
     lane.n_halvings = 0;
 }
@@ -303,12 +311,12 @@ void LogisticSampleTrainer::solve_sample(Lane& lane) {
         sample_.margins[i] =
             -(rows_.dot(sample_.row_ids[i], lane.gradient.data()) + config_.bias * lane.gradient.back());
     });
-    double gradient_square = 0.0;
-    double gradient_product = 0.0;
-    for (std::int64_t f = 0; f < width_; ++f) {
-        gradient_square += static_cast<double>(lane.gradient[f]) * lane.gradient[f];
-        gradient_product += static_cast<double>(lane.gradient[f]) * lane.earlier[f];
-    }
+    const float* const gradient = lane.gradient.data();
+    const float* const earlier = lane.earlier.data();
+    const double gradient_square =
+        sum_of(width_, [&](std::int64_t f) { return static_cast<double>(gradient[f]) * gradient[f]; });
+    const double gradient_product =
+        sum_of(width_, [&](std::int64_t f) { return static_cast<double>(gradient[f]) * earlier[f]; });
     sample_.match_mean(lane.slope_sum, gradient_square, gradient_product, earlier_margins_);
     first_betas_ = sample_.betas;
     const double tolerance = std::max(kLeastShare * lane.start.tolerance, kInnerShare * lane.gradient_norm);
@@ -330,14 +338,22 @@ void LogisticSampleTrainer::solve_sample(Lane& lane) {
 }
 
 // (w + G) · (w' - w''): the gradient at `at` along the lane's last step.
-double LogisticSampleTrainer::slope_along_step(const Lane& lane, const AlignedVector<float>& at) const {
-    double sums[8] = {};
-    for (std::int64_t f = 0; f < width_; ++f)
-        sums[f % 8] +=
-            (static_cast<double>(at[f]) + lane.gradient[f]) * (static_cast<double>(lane.weights[f]) - lane.earlier[f]);
-    double total = 0.0;
-    for (const double part : sums) total += part;
-    return total;
+double LogisticSampleTrainer::slope_along_step(const Lane& lane, const float* at) const {
+    const float* const gradient = lane.gradient.data();
+    const float* const weights = lane.weights.data();
+    const float* const earlier = lane.earlier.data();
+    return sum_of(width_, [&](std::int64_t f) {
+        return (static_cast<double>(at[f]) + gradient[f]) * (static_cast<double>(weights[f]) - earlier[f]);
+    });
+}
+
+double LogisticSampleTrainer::gradient_norm(const Lane& lane) const {
+    const float* const gradient = lane.gradient.data();
+    const float* const weights = lane.weights.data();
+    return std::sqrt(sum_of(width_, [&](std::int64_t f) {
+        const double slope = static_cast<double>(weights[f]) + gradient[f];
+        return slope * slope;
+    }));
 }
 
 // Of a lane that meets the stopping rule. What steps with samples leave of the gradient lies where the curvature is low, and
@@ -349,15 +365,11 @@ bool LogisticSampleTrainer::is_near_minimum(const Lane& lane) const {
 
 // What a pass says about the weights of a lane.
 auto LogisticSampleTrainer::judge(Lane& lane, int at) -> Outcome {
-    double square = 0.0;
-    for (std::int64_t f = 0; f < width_; ++f) {
-        const double slope = static_cast<double>(lane.weights[f]) + lane.gradient[f];
-        square += slope * slope;
-    }
-    const bool is_converged = std::sqrt(square) <= lane.start.tolerance;
+    const double norm = gradient_norm(lane);
+    const bool is_converged = norm <= lane.start.tolerance;
     // L is convex along the step: where its slope at the end is not steeper upwards than it was downwards at the
     // beginning, L has fallen (exactly so if quadratic).
-    if (lane.has_step && !is_converged && !(slope_along_step(lane, lane.weights) <= -kMostSlope * lane.slope)) {
+    if (lane.has_step && !is_converged && !(slope_along_step(lane, lane.weights.data()) <= -kMostSlope * lane.slope)) {
         if (++lane.n_halvings > kMaxHalvings || lane.slope >= 0.0) return Outcome::refused;
         for (std::int64_t f = 0; f < width_; ++f) lane.weights[f] = 0.5F * (lane.weights[f] + lane.earlier[f]);
         lane.slope *= 0.5;
@@ -370,7 +382,7 @@ auto LogisticSampleTrainer::judge(Lane& lane, int at) -> Outcome {
         lane.record.history.push_back({objective, static_cast<std::int32_t>(rows_.n_rows()),
                                        lane.has_step ? std::ldexp(1.0F, -lane.n_halvings) : 0.0F});
     }
-    lane.gradient_norm = std::sqrt(square);
+    lane.gradient_norm = norm;
     lane.record.gradient_ratio = lane.gradient_norm / lane.start.zero_gradient;
     if (is_converged && (lane.meets_rule || is_near_minimum(lane))) return Outcome::finished;
     lane.meets_rule = is_converged;
@@ -398,6 +410,17 @@ std::uint32_t LogisticSampleTrainer::positive_lanes(std::int64_t row, std::size_
     return bits;
 }
 
+// Fetch the lines of the entries that come so many places after those of a row.
+void LogisticSampleTrainer::prefetch_table(std::int64_t row, std::int64_t ahead) const {
+    const CsrView& view = rows_.view();
+    const std::int64_t end = std::min(view.indptr[row + 1] + ahead, rows_.n_stored());
+    for (std::int64_t i = view.indptr[row] + ahead; i < end; ++i) {
+        const Lanes* const lines = table_.data() + 2 * static_cast<std::int64_t>(view.indices[i]);
+        __builtin_prefetch(lines);
+        __builtin_prefetch(lines + 1);
+    }
+}
+
 // One pass over all rows: the gradient and a sample in all lanes.
 void LogisticSampleTrainer::pass() {
     index_positives();
@@ -420,8 +443,10 @@ void LogisticSampleTrainer::pass_rows() {
     const Lanes sizes = negative_costs_ * static_cast<float>(1.0 / kSampledCurvature);
     Lanes* const table = table_.data();
     std::size_t cursor = 0;
+    const std::int64_t ahead = std::ssize(table_) * sizeof(Lanes) > kCachedBytes ? kAhead : 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         if (row % 4096 == 0) control_.throw_if_stopped();
+        if (ahead > 0) prefetch_table(row, ahead);
         Lanes margins = biases;
         rows_.template lane_dots<1, 2>(row, table, &margins);
         const Lanes small = exp_minus(abs_lanes(margins));

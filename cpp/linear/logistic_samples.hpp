@@ -4,9 +4,10 @@
 //
 // Every row counts, but for a rare label nearly all rows have tiny and similar curvatures. So the gradient is exact, from
 // one pass over X for sixteen labels at once, and the curvature is that of a sample: rows of great curvature, and of the
-// others so many that each stands for the curvature kSampledCurvature (systematic sampling in proportion to curvature
-// times ‖x‖²: a spectral approximation of 1 + H, however many rows there are). The problem with that model is solved in
-// the span of the sample (sampled_logistic.hpp).
+// others so many that each stands for the curvature kSampledCurvature (a row is drawn if its curvature times ‖x‖² exceeds
+// its own fixed threshold: a spectral approximation of 1 + H, however many rows there are, and nearly the same rows in
+// every step and for every label, so that their Gram matrix is kept). The problem with that model is solved in the span of
+// the sample (sampled_logistic.hpp).
 //
 // Labels begin at the solution for a label without positives, where the gradient and a sample are known: the first step
 // takes no pass. A label whose objective does not fall is left to Newton steps over all rows.
@@ -84,6 +85,7 @@ private:
     void pass();
     template <bool kWithLosses>
     void pass_rows();
+    void prefetch_table(std::int64_t row, std::int64_t ahead) const;
     void index_positives();
     std::uint32_t positive_lanes(std::int64_t row, std::size_t& cursor) const;
     void write_weights();
@@ -94,7 +96,8 @@ private:
     void set_sample(Lane& lane);
     void solve_sample(Lane& lane);
     bool is_near_minimum(const Lane& lane) const;
-    double slope_along_step(const Lane& lane, const AlignedVector<float>& at) const;
+    double slope_along_step(const Lane& lane, const float* at) const;
+    double gradient_norm(const Lane& lane) const;
     double cost_of(const Lane& lane, std::int32_t row, bool is_positive) const;
 
     const SparseRows& rows_;
