@@ -54,6 +54,16 @@ public:
         for (std::int64_t i = 0; i < size_; ++i)
             std::fill(values_.data() + i * stride_ + size_, values_.data() + i * stride_ + padded(size_), 0.0F);
     }
+    // Keep only the rows at these places, which increase.
+    void keep(const std::vector<std::int32_t>& places) {
+        size_ = static_cast<std::int64_t>(places.size());
+        for (std::int64_t i = 0; i < size_; ++i) {
+            float* const out = values_.data() + i * stride_;
+            const float* const from = values_.data() + places[i] * stride_;
+            for (std::int64_t j = 0; j < size_; ++j) out[j] = from[places[j]];
+        }
+    }
+
     // New rows are multiplied in so many blocks of lanes at once. One where a block takes several registers: the
     // scattered rows then stay in the smaller second-level caches of such machines (6 % of a fit to EURLex-4K).
     static constexpr int kBlocks = kLaneRegisters == 1 ? 2 : 1;

@@ -20,10 +20,15 @@ constexpr double kLeastDrawn = 200.0;      // or this,
 constexpr int kSmallSteps = 4;             // in so many steps: labels that need more get more rows
 // More positives make samples as costly as passes over all rows: Newton steps in lanes are then faster. A Gram matrix of
 // the sample takes time in proportion to the square of its rows, times the words of a row; a pass, to all rows' words.
-constexpr std::int64_t kFewPositives = 16;  // always few enough
-constexpr double kGramEntries = 35.0;       // for each row of X: a larger matrix is too large
-constexpr double kInnerShare = 0.02;        // of the gradient that a step leaves in its model,
-constexpr double kLeastShare = 0.1;         // or this of the tolerance
+constexpr std::int64_t kFewPositives = 16;     // always few enough
+constexpr double kGramEntries = 35.0;          // for each row of X: a larger matrix is too large
+constexpr std::int64_t kMostKept = 1000;       // rows of a sample whose Gram matrix is kept for the next step
+constexpr double kInnerShare = 0.02;           // of the gradient that a step leaves in its model,
+constexpr double kLeastShare = 0.1;            // or this of the tolerance
+constexpr double kNearShare = 0.3;             // of the tolerance: this is always near enough to the minimum
+constexpr double kMostGap = 1e-3;              // or such a share of ½‖w‖² above it, at most
+constexpr std::size_t kCachedBytes = 1 << 20;  // a greater table of weights is not in the second-level cache:
+constexpr std::int64_t kAhead = 32;            // lines are fetched so many entries before their turn
 constexpr double kMostSlope = 0.9;
 constexpr int kMaxHalvings = 10;
 constexpr int kMaxRounds = 30;
@@ -31,6 +36,17 @@ constexpr int kBackgroundRounds = 8;
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Σ term(i) for i < n, in eight sums: one alone would wait for each addition.
+template <class Term>
+double sum_of(std::int64_t n, const Term& term) {
+    double sums[8] = {};
+    std::int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int part = 0; part < 8; ++part) sums[part] += term(i + part);
+    for (; i < n; ++i) sums[0] += term(i);
+    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+}
 
 double chance_at(double margin) { return 1.0 / (1.0 + std::exp(-margin)); }
 double loss_at(double z) { return std::max(-z, 0.0) + std::log1p(std::exp(-std::abs(z))); }
@@ -61,6 +77,9 @@ LogisticSampleTrainer::LogisticSampleTrainer(const SparseRows& rows, const OvaLa
         float square = config.bias * config.bias;
         rows.for_each(row, [&](std::int32_t, float value) { square += value * value; });
         squares_.push_back(square);
+        // Multiples of the golden ratio: every stretch of rows has thresholds of all sizes.
+        const double multiple = 0.6180339887498949 * static_cast<double>(row + 1);
+        thresholds_.push_back(static_cast<float>(multiple - std::floor(multiple)));
     }
 }
 
@@ -98,10 +117,7 @@ std::vector<std::int32_t> LogisticSampleTrainer::train(std::span<const std::int3
             if (!lane.is_busy) continue;
             const auto lane_begin = Clock::now();
             const Outcome outcome = judge(lane, at);
-            if (outcome == Outcome::goes_on) {
-                sample_.clear();
-                step(lane, 0);
-            }
+            if (outcome == Outcome::goes_on) step(lane);
             control_.throw_if_stopped();
             lane.record.seconds += pass_share + seconds_since(lane_begin);
             if (outcome == Outcome::goes_on || outcome == Outcome::halved) continue;
@@ -145,11 +161,11 @@ void LogisticSampleTrainer::solve_background() {
         const Outcome outcome = judge(lane, 0);
         if (outcome == Outcome::halved) continue;
         if (outcome != Outcome::goes_on || round >= kBackgroundRounds) break;
-        sample_.clear();
-        step(lane, 0);
+        step(lane);
     }
     background_.weights = lane.weights;
     background_.gradient = lane.gradient;
+    background_.slope_sum = lane.slope_sum;
     background_.objective = lane.record.last_objective;
     background_.drawn = lane.drawn;
     for (const Drawn& drawn : background_.drawn) background_.row_ids.push_back(drawn.row_id);
@@ -164,8 +180,11 @@ void LogisticSampleTrainer::begin_lane(int at, std::int64_t label, double positi
     lane.is_busy = true;
     lane.label = label;
     lane.has_step = false;
+    lane.meets_rule = false;
     lane.n_halvings = 0;
     lane.record = {};
+    lane.gram.clear();
+    lane.gram_rows.clear();
     negative_costs_[at] = static_cast<float>(config_.cost);
     positive_costs_[at] = static_cast<float>(positive_cost);
 }
@@ -198,6 +217,7 @@ bool LogisticSampleTrainer::begin(int at, std::int64_t label) {
 void LogisticSampleTrainer::begin_at_background(Lane& lane) {
     lane.weights = background_.weights;
     lane.gradient = background_.gradient;
+    lane.slope_sum = background_.slope_sum;
     lane.record.first_objective = background_.objective;
     lane.drawn = background_.drawn;
     for (const std::int32_t row : lane.positives) {
@@ -207,86 +227,149 @@ void LogisticSampleTrainer::begin_at_background(Lane& lane) {
         const double move = cost * (chance_at(margin) - 1.0) - negative_cost * chance_at(margin);
         rows_.add_to(row, static_cast<float>(move), lane.gradient.data());
         lane.gradient.back() += static_cast<float>(move) * config_.bias;
+        lane.slope_sum += move;
         lane.record.first_objective += cost * loss_at(margin) - negative_cost * loss_at(-margin);
     }
-    double square = 0.0;
-    for (std::int64_t f = 0; f < width_; ++f) {
-        const double slope = static_cast<double>(lane.weights[f]) + lane.gradient[f];
-        square += slope * slope;
-    }
-    lane.gradient_norm = std::sqrt(square);
+    lane.gradient_norm = gradient_norm(lane);
     if (config_.keep_history)
         lane.record.history.push_back({lane.record.first_objective, static_cast<std::int32_t>(rows_.n_rows()), 0.0F});
-    sample_.clear();
-    sample_.gram = background_.gram;
-    step(lane, std::ssize(background_.drawn));
+    std::erase_if(lane.drawn, [&](const Drawn& drawn) {
+        return std::binary_search(lane.positives.begin(), lane.positives.end(), drawn.row_id);
+    });
+    lane.gram = background_.gram;
+    lane.gram_rows = background_.row_ids;
+    step(lane);
 }
 
 double LogisticSampleTrainer::cost_of(const Lane& lane, std::int32_t row, bool is_positive) const {
     return (is_positive ? lane.start.positive_cost : config_.cost) * labels_.row_weight(row);
 }
 
-// Minimise the model at the lane's weights, whose gradient and sample are known. The Gram matrix of the sample has its
-// first n_known rows.
-void LogisticSampleTrainer::step(Lane& lane, std::int64_t n_known) {
-    lane.earlier = lane.weights;
-    const auto append = [&](const Drawn& drawn, bool is_positive, bool counts) {
-        const double cost = counts ? cost_of(lane, drawn.row_id, is_positive) / drawn.chance() : 0.0;
-        const float target = is_positive ? 1.0F : 0.0F;
-        sample_.append(drawn.row_id, static_cast<float>(cost), target,
-                       static_cast<float>(cost * (target - chance_at(drawn.margin))));
+// The drawn rows and the positives, and their Gram matrix: rows of the last sample come first, where it has them.
+void LogisticSampleTrainer::set_sample(Lane& lane) {
+    const std::size_t n_drawn = lane.drawn.size();
+    const auto find = [&](std::int32_t row) -> std::int64_t {  // its place among drawn rows and positives, or -1
+        const auto positive = std::lower_bound(lane.positives.begin(), lane.positives.end(), row);
+        if (positive != lane.positives.end() && *positive == row)
+            return static_cast<std::int64_t>(n_drawn) + (positive - lane.positives.begin());
+        const auto drawn = std::lower_bound(lane.drawn.begin(), lane.drawn.end(), row,
+                                            [](const Drawn& a, std::int32_t id) { return a.row_id < id; });
+        return drawn != lane.drawn.end() && drawn->row_id == row ? drawn - lane.drawn.begin() : -1;
     };
-    for (const Drawn& drawn : lane.drawn) {
-        const bool is_flipped =
-            n_known > 0 && std::binary_search(lane.positives.begin(), lane.positives.end(), drawn.row_id);
-        append(drawn, false, !is_flipped);
+    sample_.clear();
+    earlier_margins_.clear();
+    const auto append = [&](std::size_t place) {
+        const bool is_positive = place >= n_drawn;
+        Drawn row = {};
+        if (is_positive) {
+            row.row_id = lane.positives[place - n_drawn];
+            row.margin = rows_.dot(row.row_id, lane.weights.data()) + config_.bias * lane.weights.back();
+            row.size = 1.0F;
+        } else {
+            row = lane.drawn[place];
+        }
+        const double cost = cost_of(lane, row.row_id, is_positive) / row.chance();
+        const float target = is_positive ? 1.0F : 0.0F;
+        sample_.append(row.row_id, static_cast<float>(cost), target,
+                       static_cast<float>(cost * (target - chance_at(row.margin))), row.size < 1.0F);
+        earlier_margins_.push_back(row.margin);
+    };
+    places_.clear();
+    is_placed_.assign(n_drawn + lane.positives.size(), 0);
+    for (std::size_t at = 0; at < lane.gram_rows.size(); ++at) {
+        const std::int64_t place = find(lane.gram_rows[at]);
+        if (place < 0) continue;
+        places_.push_back(static_cast<std::int32_t>(at));
+        is_placed_[place] = 1;
+        append(static_cast<std::size_t>(place));
     }
-    for (const std::int32_t row : lane.positives)
-        append({row, rows_.dot(row, lane.earlier.data()) + config_.bias * lane.earlier.back(), 1.0F}, true, true);
+    for (std::size_t place = 0; place < is_placed_.size(); ++place)
+        if (is_placed_[place] == 0) append(place);
+    std::swap(sample_.gram, lane.gram);
+    sample_.gram.keep(places_);
     sample_.gram.extend(rows_, sample_.row_ids, config_.bias, scatter_.data());
+}
+
+// Minimise the model at the lane's weights, whose gradient and drawn rows are known.
+void LogisticSampleTrainer::step(Lane& lane) {
+    set_sample(lane);
+    solve_sample(lane);
+    if (sample_.size() > kMostKept) {
+        lane.gram = {};
+        lane.gram_rows.clear();
+    }
+    ++lane.record.iterations;
+    lane.slope = slope_along_step(lane, lane.earlier.data());
+    lane.has_step = true;
+    lane.n_halvings = 0;
+}
+
+void LogisticSampleTrainer::solve_sample(Lane& lane) {
+    lane.earlier = lane.weights;
     // The betas begin at -aφ', so x_i · v + (Kβ)_i begins at -x_i · G.
     walk_rows(rows_, sample_.row_ids.data(), sample_.size(), [&](std::int64_t i) {
         sample_.margins[i] =
             -(rows_.dot(sample_.row_ids[i], lane.gradient.data()) + config_.bias * lane.gradient.back());
     });
+    const float* const gradient = lane.gradient.data();
+    const float* const earlier = lane.earlier.data();
+    const double gradient_square =
+        sum_of(width_, [&](std::int64_t f) { return static_cast<double>(gradient[f]) * gradient[f]; });
+    const double gradient_product =
+        sum_of(width_, [&](std::int64_t f) { return static_cast<double>(gradient[f]) * earlier[f]; });
+    sample_.match_mean(lane.slope_sum, gradient_square, gradient_product, earlier_margins_);
     first_betas_ = sample_.betas;
     const double tolerance = std::max(kLeastShare * lane.start.tolerance, kInnerShare * lane.gradient_norm);
     lane.record.cg_steps += solver_.solve(sample_, tolerance);
-    ++lane.record.iterations;
     float* const weights = lane.weights.data();
-    for (std::int64_t f = 0; f < width_; ++f) weights[f] = -lane.gradient[f];
+    double along_shift = 0.0;  // how much of δ there is in the step
+    for (std::int64_t i = 0; i < sample_.size(); ++i)
+        along_shift += sample_.drawn[i] * (static_cast<double>(sample_.betas[i]) - first_betas_[i]);
+    const auto gradient_scale = static_cast<float>(along_shift * sample_.gradient_share - 1.0);
+    for (std::int64_t f = 0; f < width_; ++f) weights[f] = gradient_scale * lane.gradient[f];
     walk_rows(rows_, sample_.row_ids.data(), sample_.size(), [&](std::int64_t i) {
-        const float scale = sample_.betas[i] - first_betas_[i];
+        const float scale =
+            sample_.betas[i] - first_betas_[i] + static_cast<float>(along_shift) * sample_.shift_shares[i];
         rows_.add_to(sample_.row_ids[i], scale, weights);
         weights[width_ - 1] += scale * config_.bias;
     });
-    lane.slope = slope_along_step(lane, lane.earlier);
-    lane.has_step = true;
-    lane.n_halvings = 0;
+    std::swap(sample_.gram, lane.gram);
+    lane.gram_rows = sample_.row_ids;
 }
 
 // (w + G) · (w' - w''): the gradient at `at` along the lane's last step.
-double LogisticSampleTrainer::slope_along_step(const Lane& lane, const AlignedVector<float>& at) const {
-    double sums[8] = {};
-    for (std::int64_t f = 0; f < width_; ++f)
-        sums[f % 8] +=
-            (static_cast<double>(at[f]) + lane.gradient[f]) * (static_cast<double>(lane.weights[f]) - lane.earlier[f]);
-    double total = 0.0;
-    for (const double part : sums) total += part;
-    return total;
+double LogisticSampleTrainer::slope_along_step(const Lane& lane, const float* at) const {
+    const float* const gradient = lane.gradient.data();
+    const float* const weights = lane.weights.data();
+    const float* const earlier = lane.earlier.data();
+    return sum_of(width_, [&](std::int64_t f) {
+        return (static_cast<double>(at[f]) + gradient[f]) * (static_cast<double>(weights[f]) - earlier[f]);
+    });
+}
+
+double LogisticSampleTrainer::gradient_norm(const Lane& lane) const {
+    const float* const gradient = lane.gradient.data();
+    const float* const weights = lane.weights.data();
+    return std::sqrt(sum_of(width_, [&](std::int64_t f) {
+        const double slope = static_cast<double>(weights[f]) + gradient[f];
+        return slope * slope;
+    }));
+}
+
+// Of a lane that meets the stopping rule. What steps with samples leave of the gradient lies where the curvature is low, and
+// L - L* ≤ ½‖∇L‖² is then not far from equality: labels with many positives take one more step.
+bool LogisticSampleTrainer::is_near_minimum(const Lane& lane) const {
+    return lane.gradient_norm <= kNearShare * lane.start.tolerance ||
+           lane.gradient_norm * lane.gradient_norm <= kMostGap * sum_of_squares(lane.weights.data(), width_);
 }
 
 // What a pass says about the weights of a lane.
 auto LogisticSampleTrainer::judge(Lane& lane, int at) -> Outcome {
-    double square = 0.0;
-    for (std::int64_t f = 0; f < width_; ++f) {
-        const double slope = static_cast<double>(lane.weights[f]) + lane.gradient[f];
-        square += slope * slope;
-    }
-    const bool is_converged = std::sqrt(square) <= lane.start.tolerance;
+    const double norm = gradient_norm(lane);
+    const bool is_converged = norm <= lane.start.tolerance;
     // L is convex along the step: where its slope at the end is not steeper upwards than it was downwards at the
     // beginning, L has fallen (exactly so if quadratic).
-    if (lane.has_step && !is_converged && !(slope_along_step(lane, lane.weights) <= -kMostSlope * lane.slope)) {
+    if (lane.has_step && !is_converged && !(slope_along_step(lane, lane.weights.data()) <= -kMostSlope * lane.slope)) {
         if (++lane.n_halvings > kMaxHalvings || lane.slope >= 0.0) return Outcome::refused;
         for (std::int64_t f = 0; f < width_; ++f) lane.weights[f] = 0.5F * (lane.weights[f] + lane.earlier[f]);
         lane.slope *= 0.5;
@@ -299,11 +382,12 @@ auto LogisticSampleTrainer::judge(Lane& lane, int at) -> Outcome {
         lane.record.history.push_back({objective, static_cast<std::int32_t>(rows_.n_rows()),
                                        lane.has_step ? std::ldexp(1.0F, -lane.n_halvings) : 0.0F});
     }
-    lane.gradient_norm = std::sqrt(square);
+    lane.gradient_norm = norm;
     lane.record.gradient_ratio = lane.gradient_norm / lane.start.zero_gradient;
-    if (is_converged) return Outcome::finished;
+    if (is_converged && (lane.meets_rule || is_near_minimum(lane))) return Outcome::finished;
+    lane.meets_rule = is_converged;
     if (lane.record.iterations >= config_.max_iterations) {
-        lane.record.converged = false;
+        lane.record.converged = is_converged;
         return Outcome::finished;
     }
     if (lane.record.iterations >= kMaxRounds) return Outcome::refused;
@@ -326,6 +410,17 @@ std::uint32_t LogisticSampleTrainer::positive_lanes(std::int64_t row, std::size_
     return bits;
 }
 
+// Fetch the lines of the entries that come so many places after those of a row.
+void LogisticSampleTrainer::prefetch_table(std::int64_t row, std::int64_t ahead) const {
+    const CsrView& view = rows_.view();
+    const std::int64_t end = std::min(view.indptr[row + 1] + ahead, rows_.n_stored());
+    for (std::int64_t i = view.indptr[row] + ahead; i < end; ++i) {
+        const Lanes* const lines = table_.data() + 2 * static_cast<std::int64_t>(view.indices[i]);
+        __builtin_prefetch(lines);
+        __builtin_prefetch(lines + 1);
+    }
+}
+
 // One pass over all rows: the gradient and a sample in all lanes.
 void LogisticSampleTrainer::pass() {
     index_positives();
@@ -346,11 +441,12 @@ void LogisticSampleTrainer::pass_rows() {
     for (int at = 0; at < kLanes; ++at)
         if (lanes_[at].is_busy) biases[at] = lanes_[at].weights.back() * config_.bias;
     const Lanes sizes = negative_costs_ * static_cast<float>(1.0 / kSampledCurvature);
-    Lanes carried = 0.5F * ones;  // what rows that were not drawn have left over
     Lanes* const table = table_.data();
     std::size_t cursor = 0;
+    const std::int64_t ahead = std::ssize(table_) * sizeof(Lanes) > kCachedBytes ? kAhead : 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         if (row % 4096 == 0) control_.throw_if_stopped();
+        if (ahead > 0) prefetch_table(row, ahead);
         Lanes margins = biases;
         rows_.template lane_dots<1, 2>(row, table, &margins);
         const Lanes small = exp_minus(abs_lanes(margins));
@@ -377,36 +473,27 @@ void LogisticSampleTrainer::pass_rows() {
         rows_.for_each(row, [&](std::int32_t feature, float value) {
             table[2 * static_cast<std::int64_t>(feature) + 1] += slopes * value;
         });
-        const std::uint32_t great = bits_greater(size, ones);
-        carried += choose(great, Lanes{}, size);
-        const std::uint32_t reached = bits_greater(carried, ones);
-        if ((great | reached) == 0) continue;
-        carried -= choose(reached, ones, Lanes{});
+        const std::uint32_t is_drawn = bits_greater(size, Lanes{} + thresholds_[row]);
+        if (is_drawn == 0) continue;
         float of_lanes[2][kLanes];
         store(margins, of_lanes[0]);
         store(size, of_lanes[1]);
-        for (std::uint32_t bits = great | reached; bits != 0; bits &= bits - 1) {
+        for (std::uint32_t bits = is_drawn; bits != 0; bits &= bits - 1) {
             const int at = std::countr_zero(bits);
             lanes_[at].drawn.push_back({static_cast<std::int32_t>(row), of_lanes[0][at], of_lanes[1][at]});
         }
     }
 }
 
-// Draw so many rows again out of a sample that stands for more than that.
-void LogisticSampleTrainer::thin(std::vector<Drawn>& drawn, double most) {
+// Keep about so many rows of a sample that stands for more than that.
+void LogisticSampleTrainer::thin(std::vector<Drawn>& drawn, double most) const {
     double total = 0.0;
     for (const Drawn& row : drawn) total += std::max(1.0F, row.size);
     if (total <= most) return;
     const auto scale = static_cast<float>(most / total);
-    float carried = 0.5F;
     std::erase_if(drawn, [&](Drawn& row) {
-        const float chance = row.chance();
         row.size *= scale;
-        if (row.size >= 1.0F) return false;
-        carried += row.chance() / chance;
-        if (carried <= 1.0F) return true;
-        carried -= 1.0F;
-        return false;
+        return row.size <= thresholds_[row.row_id];
     });
 }
 
@@ -433,8 +520,10 @@ void LogisticSampleTrainer::read_gradients() {
             for (std::int64_t f = begin; f < end; ++f) lane.gradient[f] = table[(2 * f + 1) * kLanes + at];
         }
     }
-    for (int at = 0; at < kLanes; ++at)
+    for (int at = 0; at < kLanes; ++at) {
+        lanes_[at].slope_sum = bias_slopes_.total[at];
         lanes_[at].gradient.back() = static_cast<float>(bias_slopes_.total[at] * config_.bias);
+    }
 }
 
 }  // namespace longtail::linear

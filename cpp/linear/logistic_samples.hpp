@@ -4,9 +4,10 @@
 //
 // Every row counts, but for a rare label nearly all rows have tiny and similar curvatures. So the gradient is exact, from
 // one pass over X for sixteen labels at once, and the curvature is that of a sample: rows of great curvature, and of the
-// others so many that each stands for the curvature kSampledCurvature (systematic sampling in proportion to curvature
-// times ‖x‖²: a spectral approximation of 1 + H, however many rows there are). The problem with that model is solved in
-// the span of the sample (sampled_logistic.hpp).
+// others so many that each stands for the curvature kSampledCurvature (a row is drawn if its curvature times ‖x‖² exceeds
+// its own fixed threshold: a spectral approximation of 1 + H, however many rows there are, and nearly the same rows in
+// every step and for every label, so that their Gram matrix is kept). The problem with that model is solved in the span of
+// the sample (sampled_logistic.hpp).
 //
 // Labels begin at the solution for a label without positives, where the gradient and a sample are known: the first step
 // takes no pass. A label whose objective does not fall is left to Newton steps over all rows.
@@ -54,17 +55,22 @@ private:
         bool has_step = false;  // from `earlier`:
         double slope = 0.0;     // ∇L(earlier) · step
         int n_halvings = 0;
+        bool meets_rule = false;  // already the earlier weights did
         double gradient_norm = 0.0;
+        double slope_sum = 0.0;         // of all rows' losses, by their margins
         AlignedVector<float> weights;   // n_features + 1
         AlignedVector<float> earlier;   // the weights that the last step began at
         AlignedVector<float> gradient;  // of the losses
         std::vector<Drawn> drawn;       // besides the positives
+        std::vector<std::int32_t> gram_rows;
+        GramMatrix gram;  // of the last sample: much of it is in the next
         LabelRecord record;
     };
     // The solution for a label without positives, and what the first step of all labels shares.
     struct Background {
         AlignedVector<float> weights;
         AlignedVector<float> gradient;
+        double slope_sum = 0.0;
         double objective = 0.0;
         std::vector<Drawn> drawn;
         std::vector<std::int32_t> row_ids;  // drawn
@@ -79,14 +85,19 @@ private:
     void pass();
     template <bool kWithLosses>
     void pass_rows();
+    void prefetch_table(std::int64_t row, std::int64_t ahead) const;
     void index_positives();
     std::uint32_t positive_lanes(std::int64_t row, std::size_t& cursor) const;
     void write_weights();
     void read_gradients();
-    static void thin(std::vector<Drawn>& drawn, double most);
+    void thin(std::vector<Drawn>& drawn, double most) const;
     Outcome judge(Lane& lane, int at);
-    void step(Lane& lane, std::int64_t n_known);
-    double slope_along_step(const Lane& lane, const AlignedVector<float>& at) const;
+    void step(Lane& lane);
+    void set_sample(Lane& lane);
+    void solve_sample(Lane& lane);
+    bool is_near_minimum(const Lane& lane) const;
+    double slope_along_step(const Lane& lane, const float* at) const;
+    double gradient_norm(const Lane& lane) const;
     double cost_of(const Lane& lane, std::int32_t row, bool is_positive) const;
 
     const SparseRows& rows_;
@@ -104,6 +115,7 @@ private:
     std::vector<Lane> lanes_;
     Background background_;
     std::vector<float> squares_;                                    // ‖x‖² of every row, with the bias
+    std::vector<float> thresholds_;                                 // the size above which a row is drawn
     std::vector<std::pair<std::int32_t, std::int32_t>> positives_;  // (row, lane), sorted
     Lanes negative_costs_ = {};                                     // 0 in empty lanes
     Lanes positive_costs_ = {};
@@ -112,6 +124,9 @@ private:
     LaneSum bias_slopes_;
     LogisticSample sample_;
     AlignedVector<float> first_betas_;
+    std::vector<float> earlier_margins_;  // of the sample
+    std::vector<std::int32_t> places_;
+    std::vector<char> is_placed_;
     AlignedVector<Lanes> scatter_;  // zero between calls
 };
 

@@ -116,7 +116,7 @@ TEST_CASE("a step with all rows in the sample minimises the objective itself") {
     for (std::int32_t row = 0; row < 90; ++row) {
         const float cost = row % 4 == 0 ? 3.0F : 0.5F;
         const float target = row % 7 == 0 ? 1.0F : 0.0F;
-        sample.append(row, cost, target, cost * (target - 0.5F));
+        sample.append(row, cost, target, cost * (target - 0.5F), false);
         rows.add_to(row, static_cast<double>(cost) * (0.5 - target), gradient.data());
         gradient.back() += static_cast<double>(cost) * (0.5 - target);
     }
@@ -146,6 +146,111 @@ TEST_CASE("a step with all rows in the sample minimises the objective itself") {
         left.back() += slope;
     }
     for (const double entry : left) CHECK(std::abs(entry) < 5e-4);
+}
+
+TEST_CASE("drawn rows are shifted to the mean of the rows that they stand for") {
+    constexpr std::int32_t kRows = 90;
+    constexpr std::size_t kWidth = 31;
+    const Csr csr = random_rows(kRows, 30, 0.3, 5);
+    const SparseRows rows(csr.view());
+    std::vector<float> earlier(kWidth);
+    for (std::size_t f = 0; f < kWidth; ++f) earlier[f] = 0.1F * static_cast<float>(f % 5) - 0.3F;
+    const auto dense = [&](std::int32_t row) {
+        std::vector<double> x = csr.dense(row);
+        x.resize(kWidth);
+        x.back() = 1.0;
+        return x;
+    };
+    const auto chance = [](double margin) { return 1.0 / (1.0 + std::exp(-margin)); };
+    const auto product = [](const auto& a, const auto& b) {
+        return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+    };
+    // Every ninth row is a positive and stands for itself; every third of the others is drawn.
+    LogisticSample sample;
+    std::vector<float> margins;
+    std::vector<double> gradient(kWidth, 0.0);
+    std::vector<double> rest(kWidth, 0.0);        // Σ slope · x of the negatives,
+    std::vector<double> drawn_rest(kWidth, 0.0);  // and of those drawn
+    double slope_sum = 0.0;
+    double rest_sum = 0.0;
+    double drawn_sum = 0.0;
+    std::int32_t n_negatives = 0;
+    for (std::int32_t row = 0; row < kRows; ++row) {
+        const bool is_positive = row % 9 == 0;
+        const std::vector<double> x = dense(row);
+        const double margin = product(x, earlier);
+        const double slope = chance(margin) - (is_positive ? 1.0 : 0.0);
+        const bool is_drawn = !is_positive && n_negatives++ % 3 == 0;
+        slope_sum += slope;
+        rest_sum += is_positive ? 0.0 : slope;
+        drawn_sum += is_drawn ? slope : 0.0;
+        for (std::size_t f = 0; f < kWidth; ++f) {
+            gradient[f] += slope * x[f];
+            rest[f] += is_positive ? 0.0 : slope * x[f];
+            drawn_rest[f] += is_drawn ? slope * x[f] : 0.0;
+        }
+        if (!is_positive && !is_drawn) continue;
+        const double cost = is_positive ? 1.0 : 3.0;
+        sample.append(row, static_cast<float>(cost), is_positive ? 1.0F : 0.0F, static_cast<float>(-cost * slope),
+                      is_drawn);
+        margins.push_back(static_cast<float>(margin));
+    }
+    for (std::int64_t i = 0; i < sample.size(); ++i)
+        sample.margins[i] = static_cast<float>(-product(dense(sample.row_ids[i]), gradient));
+    AlignedVector<Lanes> scatter(30 * GramMatrix::kBlocks, Lanes{});
+    sample.gram.extend(rows, sample.row_ids, 1.0F, scatter.data());
+    sample.match_mean(slope_sum, product(gradient, gradient), product(gradient, earlier), margins);
+
+    std::vector<double> shift(kWidth);
+    for (std::size_t f = 0; f < kWidth; ++f) shift[f] = rest[f] / rest_sum - drawn_rest[f] / drawn_sum;
+    const auto shifted = [&](std::int64_t i) {
+        std::vector<double> x = dense(sample.row_ids[i]);
+        for (std::size_t f = 0; f < kWidth; ++f) x[f] += sample.drawn[i] * shift[f];
+        return x;
+    };
+    CHECK(sample.shift_square == doctest::Approx(product(shift, shift)).epsilon(1e-4));
+    const AlignedVector<float> first = sample.betas;
+    SampledLogistic().solve(sample, 1e-4);
+    std::vector<double> w(kWidth);
+    for (std::size_t f = 0; f < kWidth; ++f) w[f] = -gradient[f];
+    for (std::int64_t i = 0; i < sample.size(); ++i) {
+        const std::vector<double> x = shifted(i);
+        for (std::size_t f = 0; f < kWidth; ++f) w[f] += (static_cast<double>(sample.betas[i]) - first[i]) * x[f];
+    }
+    // What is left of the model's gradient, with the drawn rows' slopes scaled to their sum.
+    std::vector<double> left(kWidth);
+    for (std::size_t f = 0; f < kWidth; ++f) left[f] = w[f] + gradient[f];
+    for (std::int64_t i = 0; i < sample.size(); ++i) {
+        const std::vector<double> x = shifted(i);
+        const double margin = margins[i] + product(x, w) - product(x, earlier);
+        CHECK(sample.margins[i] == doctest::Approx(margin).epsilon(1e-3));
+        const double cost = sample.drawn[i] == 0.0F ? 1.0 : rest_sum / drawn_sum;
+        CHECK(sample.costs[i] == doctest::Approx(cost).epsilon(1e-5));
+        const double move = cost * (chance(margin) - chance(margins[i]));
+        for (std::size_t f = 0; f < kWidth; ++f) left[f] += move * x[f];
+    }
+    for (const double entry : left) CHECK(std::abs(entry) < 1e-3);
+}
+
+TEST_CASE("a Gram matrix keeps the products of the rows that stay") {
+    const Csr csr = random_rows(70, 30, 0.3, 5);
+    const SparseRows rows(csr.view());
+    AlignedVector<Lanes> scatter(30 * GramMatrix::kBlocks, Lanes{});
+    std::vector<std::int32_t> row_ids(50);
+    std::iota(row_ids.begin(), row_ids.end(), 0);
+    GramMatrix kept;
+    kept.extend(rows, row_ids, 1.0F, scatter.data());
+    const std::vector<std::int32_t> places = {1, 2, 7, 30, 49};
+    kept.keep(places);
+    row_ids = places;
+    for (std::int32_t row = 50; row < 70; ++row) row_ids.push_back(row);
+    kept.extend(rows, row_ids, 1.0F, scatter.data());
+    GramMatrix fresh;
+    fresh.extend(rows, row_ids, 1.0F, scatter.data());
+    REQUIRE(kept.size() == fresh.size());
+    for (std::int64_t i = 0; i < fresh.size(); ++i)
+        for (std::int64_t j = 0; j < GramMatrix::padded(fresh.size()); ++j)
+            CHECK(kept.row(i)[j] == doctest::Approx(fresh.row(i)[j]).epsilon(1e-6));
 }
 
 }  // namespace longtail::linear
