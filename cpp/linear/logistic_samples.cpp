@@ -1,7 +1,6 @@
 #include "linear/logistic_samples.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cmath>
 
@@ -13,22 +12,19 @@ namespace longtail::linear {
 namespace {
 
 // Tuned on EURLex-4K and wnwords (benchmarks/bench_dismec_cliffs.py): half or twice as much takes about as long.
-constexpr double kSampledCurvature = 0.2;  // that a row of the sample stands for, at least, times ‖x‖²
-constexpr double kMostDrawn = 400.0;       // but a sample has at most about so many rows besides the positives,
-constexpr double kDrawnEntries = 3.6;      // and no more than give its Gram matrix so many entries for each row of X,
-constexpr double kLeastDrawn = 200.0;      // or this,
-constexpr int kSmallSteps = 4;             // in so many steps: labels that need more get more rows
+constexpr double kMostDrawn = 400.0;   // a sample has at most about so many rows besides the positives,
+constexpr double kDrawnEntries = 3.6;  // and no more than give its Gram matrix so many entries for each row of X,
+constexpr double kLeastDrawn = 200.0;  // or this,
+constexpr int kSmallSteps = 4;         // in so many steps: labels that need more get more rows
 // More positives make samples as costly as passes over all rows: Newton steps in lanes are then faster. A Gram matrix of
 // the sample takes time in proportion to the square of its rows, times the words of a row; a pass, to all rows' words.
-constexpr std::int64_t kFewPositives = 16;     // always few enough
-constexpr double kGramEntries = 35.0;          // for each row of X: a larger matrix is too large
-constexpr std::int64_t kMostKept = 1000;       // rows of a sample whose Gram matrix is kept for the next step
-constexpr double kInnerShare = 0.02;           // of the gradient that a step leaves in its model,
-constexpr double kLeastShare = 0.1;            // or this of the tolerance
-constexpr double kNearShare = 0.3;             // of the tolerance: this is always near enough to the minimum
-constexpr double kMostGap = 1e-3;              // or such a share of ½‖w‖² above it, at most
-constexpr std::size_t kCachedBytes = 1 << 20;  // a greater table of weights is not in the second-level cache:
-constexpr std::int64_t kAhead = 32;            // lines are fetched so many entries before their turn
+constexpr std::int64_t kFewPositives = 16;  // always few enough
+constexpr double kGramEntries = 35.0;       // for each row of X: a larger matrix is too large
+constexpr std::int64_t kMostKept = 1000;    // rows of a sample whose Gram matrix is kept for the next step
+constexpr double kInnerShare = 0.02;        // of the gradient that a step leaves in its model,
+constexpr double kLeastShare = 0.1;         // or this of the tolerance
+constexpr double kNearShare = 0.3;          // of the tolerance: this is always near enough to the minimum
+constexpr double kMostGap = 1e-3;           // or such a share of ½‖w‖² above it, at most
 constexpr double kMostSlope = 0.9;
 constexpr int kMaxHalvings = 10;
 constexpr int kMaxRounds = 30;
@@ -393,137 +389,6 @@ auto LogisticSampleTrainer::judge(Lane& lane, int at) -> Outcome {
     if (lane.record.iterations >= kMaxRounds) return Outcome::refused;
     thin(lane.drawn, lane.record.iterations < kSmallSteps ? most_drawn_ : kMostDrawn);
     return Outcome::goes_on;
-}
-
-void LogisticSampleTrainer::index_positives() {
-    positives_.clear();
-    for (int at = 0; at < kLanes; ++at)
-        if (lanes_[at].is_busy)
-            for (const std::int32_t row : lanes_[at].positives) positives_.emplace_back(row, at);
-    std::sort(positives_.begin(), positives_.end());
-    positives_.emplace_back(static_cast<std::int32_t>(rows_.n_rows()), 0);  // a row no cursor passes
-}
-
-std::uint32_t LogisticSampleTrainer::positive_lanes(std::int64_t row, std::size_t& cursor) const {
-    std::uint32_t bits = 0;
-    for (; positives_[cursor].first == row; ++cursor) bits |= 1U << positives_[cursor].second;
-    return bits;
-}
-
-// Fetch the lines of the entries that come so many places after those of a row.
-void LogisticSampleTrainer::prefetch_table(std::int64_t row, std::int64_t ahead) const {
-    const CsrView& view = rows_.view();
-    const std::int64_t end = std::min(view.indptr[row + 1] + ahead, rows_.n_stored());
-    for (std::int64_t i = view.indptr[row] + ahead; i < end; ++i) {
-        const Lanes* const lines = table_.data() + 2 * static_cast<std::int64_t>(view.indices[i]);
-        __builtin_prefetch(lines);
-        __builtin_prefetch(lines + 1);
-    }
-}
-
-// One pass over all rows: the gradient and a sample in all lanes.
-void LogisticSampleTrainer::pass() {
-    index_positives();
-    write_weights();
-    for (Lane& lane : lanes_) lane.drawn.clear();
-    losses_ = {};
-    bias_slopes_ = {};
-    config_.keep_history ? pass_rows<true>() : pass_rows<false>();
-    losses_.flush();
-    bias_slopes_.flush();
-    read_gradients();
-}
-
-template <bool kWithLosses>
-void LogisticSampleTrainer::pass_rows() {
-    const Lanes ones = Lanes{} + 1.0F;
-    Lanes biases{};
-    for (int at = 0; at < kLanes; ++at)
-        if (lanes_[at].is_busy) biases[at] = lanes_[at].weights.back() * config_.bias;
-    const Lanes sizes = negative_costs_ * static_cast<float>(1.0 / kSampledCurvature);
-    Lanes* const table = table_.data();
-    std::size_t cursor = 0;
-    const std::int64_t ahead = std::ssize(table_) * sizeof(Lanes) > kCachedBytes ? kAhead : 0;
-    for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
-        if (row % 4096 == 0) control_.throw_if_stopped();
-        if (ahead > 0) prefetch_table(row, ahead);
-        Lanes margins = biases;
-        rows_.template lane_dots<1, 2>(row, table, &margins);
-        const Lanes small = exp_minus(abs_lanes(margins));
-        const Lanes inverse = 1.0F / (1.0F + small);
-        Lanes slopes = select(margins > 0.0F, ones, small) * inverse;
-        Lanes size = small * inverse * inverse * sizes * squares_[row];
-        Lanes values{};
-        if constexpr (kWithLosses) values = max_lanes(margins, Lanes{}) + log_one_plus(small);
-        Lanes costs = negative_costs_;
-        if (positives_[cursor].first == row) {
-            const std::uint32_t bits = positive_lanes(row, cursor);
-            slopes = choose(bits, slopes - ones, slopes);
-            if constexpr (kWithLosses) values = choose(bits, values - margins, values);
-            costs = choose(bits, positive_costs_, costs);
-            size = choose(bits, Lanes{}, size);  // positives are in every sample
-        }
-        if (!labels_.row_weights.empty()) {
-            costs *= labels_.row_weights[row];
-            size *= labels_.row_weights[row];
-        }
-        slopes *= costs;
-        if constexpr (kWithLosses) losses_.add(costs * values);
-        bias_slopes_.add(slopes);
-        rows_.for_each(row, [&](std::int32_t feature, float value) {
-            table[2 * static_cast<std::int64_t>(feature) + 1] += slopes * value;
-        });
-        const std::uint32_t is_drawn = bits_greater(size, Lanes{} + thresholds_[row]);
-        if (is_drawn == 0) continue;
-        float of_lanes[2][kLanes];
-        store(margins, of_lanes[0]);
-        store(size, of_lanes[1]);
-        for (std::uint32_t bits = is_drawn; bits != 0; bits &= bits - 1) {
-            const int at = std::countr_zero(bits);
-            lanes_[at].drawn.push_back({static_cast<std::int32_t>(row), of_lanes[0][at], of_lanes[1][at]});
-        }
-    }
-}
-
-// Keep about so many rows of a sample that stands for more than that.
-void LogisticSampleTrainer::thin(std::vector<Drawn>& drawn, double most) const {
-    double total = 0.0;
-    for (const Drawn& row : drawn) total += std::max(1.0F, row.size);
-    if (total <= most) return;
-    const auto scale = static_cast<float>(most / total);
-    std::erase_if(drawn, [&](Drawn& row) {
-        row.size *= scale;
-        return row.size <= thresholds_[row.row_id];
-    });
-}
-
-// Weights into the table, sixteen features at a time, and zeros for the gradient.
-void LogisticSampleTrainer::write_weights() {
-    float* const table = reinterpret_cast<float*>(table_.data());
-    for (std::int64_t begin = 0; begin < rows_.n_features(); begin += kLanes) {
-        const std::int64_t end = std::min(begin + kLanes, rows_.n_features());
-        for (int at = 0; at < kLanes; ++at) {
-            const float* const weights = lanes_[at].weights.data();
-            for (std::int64_t f = begin; f < end; ++f)
-                table[2 * f * kLanes + at] = lanes_[at].is_busy ? weights[f] : 0.0F;
-        }
-        for (std::int64_t f = begin; f < end; ++f) table_[2 * f + 1] = Lanes{};
-    }
-}
-
-void LogisticSampleTrainer::read_gradients() {
-    const float* const table = reinterpret_cast<const float*>(table_.data());
-    for (std::int64_t begin = 0; begin < rows_.n_features(); begin += kLanes) {
-        const std::int64_t end = std::min(begin + kLanes, rows_.n_features());
-        for (Lane& lane : lanes_) {
-            const auto at = &lane - lanes_.data();
-            for (std::int64_t f = begin; f < end; ++f) lane.gradient[f] = table[(2 * f + 1) * kLanes + at];
-        }
-    }
-    for (int at = 0; at < kLanes; ++at) {
-        lanes_[at].slope_sum = bias_slopes_.total[at];
-        lanes_[at].gradient.back() = static_cast<float>(bias_slopes_.total[at] * config_.bias);
-    }
 }
 
 }  // namespace longtail::linear

@@ -39,6 +39,8 @@ public:
     std::vector<std::int32_t> train(std::span<const std::int32_t> label_ids);
 
 private:
+    static constexpr double kSampledCurvature = 0.2;  // that a row of the sample stands for, at least, times ‖x‖²
+
     // A row of a sample, its margin, and its curvature times ‖x‖² in units of kSampledCurvature: the chance with which it
     // was drawn, or more than one.
     struct Drawn {
