@@ -272,6 +272,7 @@ class LabelTree(XMCClassifier):
         given_vectors: Any = None,
         hierarchy: ArrayLike | None = None,
         row_weights: NDArray[np.float32] | None = None,
+        grown: Shape | None = None,
         **_options: Any,
     ) -> LabelForest:
         if self.negative_beam is not None and self.leaves == "path":
@@ -291,12 +292,19 @@ class LabelTree(XMCClassifier):
             owner="LabelTree", unit="stages", arrays=arrays, params=params | self._shape_params(0), n_steps=3
         )
         with run.hold(everything.fingerprint):  # each stage works in a directory of its own
-            shape = self._shape(X, Y, columns, run, given_vectors, hierarchy, row_weights)
+            if grown is None:
+                shape = self._shape(X, Y, columns, run, given_vectors, hierarchy, row_weights)
+            else:
+                shape = shapes.with_labels(grown, columns[0][1:] > columns[0][:-1])
             if self.leaves == "path":
                 return training.train_paths("LabelTree", run, arrays, shape, params)
             return training.train_exact(
                 "LabelTree", run, X, arrays, shape, params, beam_width=self.negative_beam, link_power=self._link_power
             )
+
+    def _reused(self, state: LabelForest) -> dict[str, Any]:  # type: ignore[override]
+        """Return the trees of a fit: which labels are similar is not asked anew of fewer rows."""
+        return {"grown": Shape(state.tree_roots, state.child_indptr, state.child_ids)}
 
     def _shape(
         self,
