@@ -3,8 +3,9 @@
 For each set, system and seed, an estimator is fitted with `calibrate=True`. One line gives P@k, PSP@k and macro-F1@5 of
 every utility on the test rows, the calibration error of the five best labels, and CPU seconds: of the plain fit, of the
 calibrated one, and per row of a prediction (the least of five, for `Blend` of two, utilities in turn). `Blend` is
-DiSMEC, FastXML, GBDTSparse and a short SLEEC. With `--save`, cells that are in the results of this commit already are left out: a run
-that was stopped goes on where it was. `--kernel` times the ascent for macro-F1, 100,000 rows with 100 candidates.
+DiSMEC, FastXML, GBDTSparse and a short SLEEC. With `--save`, cells that are in the results of this commit already are
+left out: a run that was stopped goes on where it was. `--kernel` times the ascent for macro-F1, 100,000 rows with 100
+candidates.
 """
 
 import json

@@ -17,7 +17,7 @@ from longtail._declared import Collected
 from longtail._estimate import Estimate, probe_by_rows
 from longtail._fitted import Facts, Fitted, State
 from longtail._input_rows import checked_rows, rows_to_learn
-from longtail._matrices import Labels, Matrix, checked_labels, checked_weights
+from longtail._matrices import Labels, Matrix, checked_labels, checked_weights, some_rows
 from longtail._predictor import Predictor
 from longtail._progress import Progress
 from longtail._ranges import Between, OneOf
@@ -242,8 +242,13 @@ class XMCClassifier(Predictor):
             raise ValueError(
                 f"{owner}: calibrate=True needs {_MIN_CALIBRATED_ROWS} rows or more, got {n_rows}; fit without it"
             )
-        outside, inside, _ = self._held_out_rows(n_rows)
-        if not np.isin(Y[outside].indices, Y[inside].indices).any():
+        outside, _, _ = self._held_out_rows(n_rows)
+        is_outside = np.zeros(n_rows, dtype=bool)
+        is_outside[outside] = True
+        entry_is_outside = np.repeat(is_outside, np.diff(Y.indptr))
+        has_label = np.zeros(Y.shape[1], dtype=bool)
+        has_label[Y.indices[~entry_is_outside]] = True
+        if not has_label[Y.indices[entry_is_outside]].any():
             n_labelled = int(np.count_nonzero(np.diff(Y.indptr)))
             raise ValueError(
                 f"{owner}: calibrate=True needs held-out rows with labels that other rows have, got none with labels "
@@ -274,20 +279,20 @@ class XMCClassifier(Predictor):
             part = type(self)(**self.get_params(deep=False))
             own = labels.at(row_ids)
             with Run(type(self).__name__, resolve_n_jobs(self.n_jobs), executor=executor, checkpoint=folder) as run:
-                state = part._fit(checked_rows(X[row_ids]), own.Y, run, **how)
+                state = part._fit(some_rows(X, row_ids), own.Y, run, **how)
             fitted = Fitted(self._facts_of(own, X.shape[1], None), state)
             top_k = min(top_k, fitted.facts.n_labels)
             return part._ranked(fitted, X_new, top_k), fitted.facts.label_counts
 
-        X_outside, Y_outside = checked_rows(X[outside]), Y[outside]
+        X_outside, Y_outside = some_rows(X, outside), some_rows(Y, outside)
         top, counts = rank_by(inside, X_outside, ranked_labels(Y.nnz, n_rows), checkpoint)
         calibration = Calibration().fit(top, Y_outside, counts, len(inside))
         fewer = np.sort(order[n_held_out : n_held_out + n_fewer])
-        if n_fewer < _MIN_FEWER_ROWS or Y[fewer].nnz == 0:
+        if n_fewer < _MIN_FEWER_ROWS or not np.diff(Y.indptr)[fewer].any():
             return calibration
         some = np.arange(0, n_held_out, -(-n_held_out // _N_COMPARED_ROWS))
         inner = None if checkpoint is None else checkpoint / "fewer"
-        by_fewer, counts = rank_by(fewer, checked_rows(X_outside[some]), _N_COMPARED, inner)
+        by_fewer, counts = rank_by(fewer, some_rows(X_outside, some), _N_COMPARED, inner)
         return calibration.for_more_rows(by_fewer, Y_outside[some], counts, n_fewer, n_rows)
 
     def _facts_of(self, labels: Labels, n_features: int, feature_names: NDArray[Any] | None) -> Facts:
