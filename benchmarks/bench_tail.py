@@ -80,8 +80,8 @@ def measured(model, train, test, repeats):
     found = {}
     if not isinstance(model, lt.Blend):  # which is always calibrated
         model.fit(X[:50], Y[:50])  # loads what the first fit of a process loads
-        found["fit_cpu_seconds"] = round(cpu_seconds(lambda: model.fit(X, Y)), 2)
-    found["fit_and_calibrate_cpu_seconds"] = round(cpu_seconds(lambda: model.fit(X, Y, calibrate=True)), 2)
+        found["fit_cpu_seconds"] = round(cpu_seconds(lambda: model.fit(X, Y)), 4)
+    found["fit_and_calibrate_cpu_seconds"] = round(cpu_seconds(lambda: model.fit(X, Y, calibrate=True)), 4)
     chances = propensity.from_labels(Y)
     tops = {utility: model.predict_top_k(X_test, 5, utility=utility) for utility in UTILITIES}
     tops["macro-f1, max_loss"] = model.predict_top_k(X_test, 5, utility="macro-f1", max_loss=MAX_LOSS)
