@@ -223,7 +223,7 @@ class XMCClassifier(Predictor):
         facts = self._facts_of(labels, X.shape[1], feature_names)
         if calibrate:
             inside = None if checkpoint is None else Path(checkpoint) / "calibration"
-            options |= self._reused(state)
+            options |= self._reused(state, labels.Y)
             calibration = self._held_out_calibration(X, labels, executor=executor, checkpoint=inside, **options)
             facts = replace(facts, calibration=calibration.for_model(facts.label_counts, facts.n_rows))
         self._fitted = Fitted(facts, state)
@@ -255,7 +255,7 @@ class XMCClassifier(Predictor):
                 f"in {n_labelled} of {n_rows} rows; fit without it"
             )
 
-    def _reused(self, state: State) -> dict[str, Any]:
+    def _reused(self, state: State, Y: sp.csr_array) -> dict[str, Any]:
         """Return options of `_fit` with which fits on a part of the rows take over parts of a fit on all of them."""
         return {}
 

@@ -34,7 +34,7 @@ _THINNED_TO_ONE_OF = 8
 _FIRST_LESSER_RANK = 5
 _LESSER_WEIGHT = 0.25
 # Labels per row among which the default ranking is judged.
-_N_JUDGED = 12
+_N_JUDGED = 20
 # Rankings by power whose tables are kept.
 _N_KEPT = 4
 # Rows that rules for macro-F1 are learnt from: so many, or so many per label.

@@ -32,6 +32,9 @@ from longtail.label_tree.shapes import Shape
 from longtail.label_tree.state import LabelForest
 from longtail.propensity import PropensityModel, positive_weights
 
+# Rows per label, on average, from which on models of a calibration take over the trees of the whole fit.
+_LEAST_ROWS_TO_REUSE = 50
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LabelTree(XMCClassifier):
@@ -302,8 +305,13 @@ class LabelTree(XMCClassifier):
                 "LabelTree", run, X, arrays, shape, params, beam_width=self.negative_beam, link_power=self._link_power
             )
 
-    def _reused(self, state: LabelForest) -> dict[str, Any]:  # type: ignore[override]
-        """Return the trees of a fit: which labels are similar is not asked anew of fewer rows."""
+    def _reused(self, state: LabelForest, Y: sp.csr_array) -> dict[str, Any]:  # type: ignore[override]
+        """Return the trees of a fit, where labels have rows enough that a held-out one hardly changes them.
+
+        A held-out row of a rare label says where in the tree the label is: scores would seem better than they are.
+        """
+        if Y.nnz < _LEAST_ROWS_TO_REUSE * np.count_nonzero(np.bincount(Y.indices, minlength=1)):
+            return {}
         return {"grown": Shape(state.tree_roots, state.child_indptr, state.child_ids)}
 
     def _shape(
