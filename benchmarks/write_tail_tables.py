@@ -3,8 +3,9 @@
 python benchmarks/write_tail_tables.py           write them between the marks of the pages
 python benchmarks/write_tail_tables.py --check   exit with 1 if a page is out of date
 
-Means are over the seeds that were run; the last line of a set, system and seed counts. Cells with lines from before the
-last change of the calibration are marked.
+Means are over the seeds that were run; the last line of a set, system and seed counts. Where there are lines since the
+last change of the calibration (and of the parts of Blend), earlier ones do not count; cells with only earlier ones are
+marked.
 """
 
 import argparse
@@ -29,7 +30,7 @@ UTILITIES = {
 
 # Marks what was measured before the calibration last changed, and the commit that the first line after that names.
 EARLIER = " †"
-LAST_CHANGE = "443f78e"
+LAST_CHANGE = "5309670"
 
 Cell = dict[str, Any]
 
@@ -40,11 +41,21 @@ def read_lines() -> list[Cell]:
 
 def cells_of(lines: list[Cell]) -> dict[tuple[str, str], list[Cell]]:
     """Return the lines of all seeds by set and system."""
-    last = {(line["dataset"], line["system"], line["seed"]): line for line in lines if "system" in line}
+    first = last_change(lines)
+    measured = {(line["dataset"], line["system"]) for line in lines[first:] if "system" in line}
+    last = {}
+    for at, line in enumerate(lines):
+        if "system" in line and (at >= first or (line["dataset"], line["system"]) not in measured):
+            last[line["dataset"], line["system"], line["seed"]] = line
     cells: dict[tuple[str, str], list[Cell]] = {}
     for (dataset, system, _), line in last.items():
         cells.setdefault((dataset, system), []).append(line)
     return cells
+
+
+def last_change(lines: list[Cell]) -> int:
+    """Return the place of the first line since the last change."""
+    return next((at for at, line in enumerate(lines) if commit_of(line).startswith(LAST_CHANGE)), 0)
 
 
 def mean(lines: list[Cell], utility: str, measure: str) -> float:
@@ -73,8 +84,7 @@ def tables(lines: list[Cell]) -> str:
     cells = cells_of(lines)
     if not cells:
         return "No results yet."
-    changed = next((at for at, line in enumerate(lines) if commit_of(line).startswith(LAST_CHANGE)), 0)
-    current = {id(line) for line in lines[changed:]}
+    current = {id(line) for line in lines[last_change(lines) :]}
     parts = []
     for name, title in SETS.items():
         by_system = {system: cells[name, system] for system in SYSTEMS if (name, system) in cells}

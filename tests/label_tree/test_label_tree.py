@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 import longtail as lt
 from longtail._contributions import Contributions
 from longtail._matrices import canonical_csr
-from longtail.label_tree.shapes import wide_beam
+from longtail.label_tree.shapes import Shape, wide_beam, with_labels
 from tests.fitted_state import check_loaded, with_values
 
 Data = tuple[sp.csr_array, sp.csr_array]
@@ -332,3 +332,23 @@ def test_many_rows_are_scored_as_one_row_is_and_a_short_ranking_begins_the_long_
             one = model.predict_top_k(X[row : row + 1], 40, utility=utility)
             assert one.label_ids.tobytes() == np.ascontiguousarray(whole.label_ids[row, :40]).tobytes()
             assert one.scores.tobytes() == np.ascontiguousarray(whole.scores[row, :40]).tobytes()
+
+
+def test_a_shape_without_some_labels_has_no_empty_nodes() -> None:
+    """Two trees: one with a node of labels 0 and 1 beside label 2, one with all of them below its root."""
+    shape = Shape(
+        np.array([0, 3], np.int32),
+        np.array([0, 2, 4, 5, 8], np.int64),
+        np.array([1, 2, ~0, ~1, ~2, ~0, ~1, ~2], np.int32),
+    )
+    assert with_labels(shape, np.ones(3, bool)) is shape
+    found = with_labels(shape, np.array([False, False, True]))
+    assert found.tree_roots.tolist() == [0, 2]
+    assert found.child_indptr.tolist() == [0, 1, 2, 3]
+    assert found.child_ids.tolist() == [1, ~2, ~2]
+
+
+def test_a_calibration_is_the_same_for_any_number_of_threads_when_parts_lack_labels() -> None:
+    X, Y = topic_data(120, 60)  # two or three rows per label: some are held out all
+    one, two = (small(n_trees=2, n_jobs=n_jobs).fit(X, Y, calibrate=True) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.calibration_.log_odds_, two.calibration_.log_odds_)

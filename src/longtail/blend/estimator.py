@@ -19,7 +19,7 @@ from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._estimate import Estimate, one_after_the_other
 from longtail._fitted import Facts, Fitted, State
-from longtail._matrices import Matrix
+from longtail._matrices import Labels, Matrix
 from longtail._progress import Progress
 from longtail._rules import Instance, Nothing, Real
 from longtail._topk import TopK
@@ -285,7 +285,7 @@ class Blend(XMCClassifier):
     def _check_held_out(self, Y: sp.csr_array) -> None:
         """Do nothing: `_fit` checks its own held-out rows."""
 
-    def _held_out_calibration(self, X: Matrix, Y: sp.csr_array, **how: Any) -> Calibration:
+    def _held_out_calibration(self, X: Matrix, labels: Labels, **how: Any) -> Calibration:
         """Return what `_fit` has learnt on its held-out rows: no further fit is needed."""
         found: Calibration = how["fits"].calibration
         return found

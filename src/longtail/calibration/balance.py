@@ -75,14 +75,13 @@ def balance(parts: list[Judged], label_counts: NDArray[np.int64], n_training_row
 
 def _weight_by_score(parts: list[Judged], group_of_label: NDArray[np.int32], weights: Floats) -> float:
     """Return the weights of labels that are right and first by score, in total: added up as those of other rankings."""
-    same = np.ones((len(weights), 1), np.float32)
-    return sum(
-        float(_judge(part, _falling(part.top.label_ids.shape), group_of_label, same, weights)[2][0]) for part in parts
-    )
-
-
-def _falling(shape: tuple[int, ...]) -> NDArray[np.float32]:
-    return np.ascontiguousarray(np.broadcast_to(-np.arange(shape[1], dtype=np.float32), shape))
+    found = 0.0
+    for part in parts:
+        right = part.top.label_ids[part.is_hit[:, 0], 0]
+        # A running sum, as the native code's: other orders round differently, and equal rankings must have equal sums.
+        sums = np.cumsum(weights.astype(np.float32)[group_of_label[right]], dtype=np.float64)
+        found += float(sums[-1]) if len(sums) else 0.0
+    return found
 
 
 def _judge(

@@ -42,7 +42,7 @@ def learn_correction(
     proba = proba_on(surface, label_counts, *best, n_threads=1)[is_label].astype(np.float64)
     inside = np.clip(proba, _LEAST_PROBA, 1 - _LEAST_PROBA)
     log_odds = np.log(inside) - np.log1p(-inside)
-    return Correction(*_fit_line(*_binned(log_odds, is_hit[:, :_N_SHOWN][is_label])).tolist())
+    return Correction(*_fit_line(*_binned(log_odds, is_hit[:, :_N_SHOWN][is_label])))
 
 
 def _binned(log_odds: Floats, is_hit: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
@@ -55,19 +55,24 @@ def _binned(log_odds: Floats, is_hit: NDArray[np.bool_]) -> tuple[Floats, Floats
     return means, counts[used].astype(np.float64), n_hits.astype(np.float64)
 
 
-def _fit_line(log_odds: Floats, counts: Floats, hits: Floats) -> Floats:
+def _fit_line(log_odds: Floats, counts: Floats, hits: Floats) -> tuple[float, float]:
     """Return the constant and the slope to add, by Newton's method; a weak pull keeps them finite."""
-    found = np.zeros(2)
+    constant = slope = 0.0
+    squared = log_odds * log_odds
     for _ in range(_MAX_STEPS):
-        proba = 0.5 * (1 + np.tanh(0.5 * (found[0] + (1 + found[1]) * log_odds)))
-        weights, errors = counts * proba * (1 - proba), counts * proba - hits
-        weighted = weights * log_odds
+        proba = 0.5 * (1 + np.tanh((0.5 * (1 + slope)) * log_odds + 0.5 * constant))
+        expected = counts * proba
+        weights, errors = expected * (1 - proba), expected - hits
         # Sums in place of products of vectors, for which a library would start threads.
-        gradient = np.array([errors.sum(), (errors * log_odds).sum()]) + _RIDGE * found
-        cross = weighted.sum()
-        hessian = np.array([[weights.sum(), cross], [cross, (weighted * log_odds).sum()]]) + _RIDGE * np.eye(2)
-        step = np.linalg.solve(hessian, gradient)
-        found -= step * min(1.0, 1.0 / max(float(np.abs(step).max()), 1e-300))
-        if np.abs(step).max() < 1e-6:
+        by_constant = float(errors.sum()) + _RIDGE * constant
+        by_slope = float((errors * log_odds).sum()) + _RIDGE * slope
+        cross, first = float((weights * log_odds).sum()), float(weights.sum()) + _RIDGE
+        second = float((weights * squared).sum()) + _RIDGE
+        scale = 1 / (first * second - cross * cross)
+        steps = (second * by_constant - cross * by_slope) * scale, (first * by_slope - cross * by_constant) * scale
+        longest = max(abs(step) for step in steps)
+        size = min(1.0, 1.0 / max(longest, 1e-300))
+        constant, slope = constant - size * steps[0], slope - size * steps[1]
+        if longest < 1e-6:
             break
-    return found
+    return constant, slope

@@ -9,6 +9,23 @@ _GREATEST_SHARE = 0.4
 # Of the rows that are not held out, for a model with fewer rows that shows how scores change with their number.
 FEWER_SHARE = 0.25
 
+# Labels per row that a calibration sees, and how many for each label that a row has: nearly all that are ever right.
+MOST_RANKED = 50
+_LEAST_RANKED = 30
+_RANKED_PER_LABEL = 15
+
+
+def ranked_labels(n_entries: int, n_rows: int) -> int:
+    """Return how many labels of each held-out row ``fit(..., calibrate=True)`` ranks: 30 to 50.
+
+    Examples
+    --------
+    >>> from longtail.calibration import ranked_labels
+    >>> ranked_labels(1_000, 1_000), ranked_labels(20_000, 1_000)
+    (30, 50)
+    """
+    return min(MOST_RANKED, max(_LEAST_RANKED, round(_RANKED_PER_LABEL * n_entries / max(1, n_rows))))
+
 
 def held_out_share(n_rows: int) -> float:
     """Return the share of the rows that ``fit(..., calibrate=True)`` holds out: 0.4 of few rows, 0.2 of many.

@@ -13,9 +13,9 @@ from longtail._part import Part
 from longtail._rules import Choice, Int, Nothing, Real
 from longtail._topk import TopK
 from longtail.calibration.balance import Judged, balance
-from longtail.calibration.correction import Correction, learn_correction
+from longtail.calibration.correction import learn_correction
 from longtail.calibration.errors import expected_calibration_error
-from longtail.calibration.pairs import Truth, find_hits, groups_of, truth_of
+from longtail.calibration.pairs import Truth, groups_of, truth_of
 from longtail.calibration.power import PowerRule, Ranked
 from longtail.calibration.row_rules import macro_f1_rules, rule_for
 from longtail.calibration.state import CalibrationState, proba_on
@@ -148,7 +148,7 @@ class Calibration(Part[CalibrationState]):
         return self
 
     def for_more_rows(
-        self, top: TopK, Y: Any, fewer: TopK, fewer_counts: ArrayLike, n_fewer_rows: int, n_rows: int
+        self, fewer: TopK, Y: Any, fewer_counts: ArrayLike, n_fewer_rows: int, n_rows: int
     ) -> Calibration:
         """Return the calibration of this model if it had more training rows, before `for_model`.
 
@@ -157,8 +157,8 @@ class Calibration(Part[CalibrationState]):
 
         Parameters
         ----------
-        top, fewer : TopK
-            The rankings of held-out rows by this model, and by one of the same kind with fewer training rows.
+        fewer : TopK
+            The ranking of held-out rows by a model of the same kind with fewer training rows.
         Y : CSR matrix or 0/1 array (n_held_out, n_labels)
             Their labels.
         fewer_counts, n_fewer_rows
@@ -171,14 +171,13 @@ class Calibration(Part[CalibrationState]):
         is_hit = truth_of(fewer, Y).is_hit
         if not is_hit.any():
             return self
-        surface = _placed(fewer, is_hit, counts).fit()
-        surface = learn_correction(surface, counts, fewer, is_hit)(surface)
-        surface = surface._replace(count_knots=_grown(surface.count_knots, state.n_training_rows / n_fewer_rows))
-        best = TopK(top.label_ids[:, :_FIRST_LESSER_RANK], top.scores[:, :_FIRST_LESSER_RANK])
-        change: Correction = learn_correction(surface, state.label_counts, best, find_hits(best.label_ids, Y))
+        # How wrong this surface is about scores of the other model; more rows lead the opposite way.
+        times = n_fewer_rows / state.n_training_rows
+        surface = state.surface._replace(count_knots=_grown(state.count_knots, times))
+        change = learn_correction(surface, counts, fewer, is_hit)
         here, before, after = (n**-0.5 for n in (state.n_training_rows, n_fewer_rows, n_rows))
         share = (here - after) / (before - here)
-        return self._with(replace(state, log_odds=change(state.surface, share).log_odds))
+        return self._with(replace(state, log_odds=change(state.surface, -share).log_odds))
 
     def for_model(self, label_counts: ArrayLike, n_training_rows: int) -> Calibration:
         """Return the same calibration for a model of the same kind that was trained on other rows.

@@ -27,7 +27,7 @@ _LEAST_COUNT_GAP = 0.25
 # Pulls every node to the overall log-odds: keeps them finite where scores separate hits from misses.
 _RIDGE = 1e-3
 _MAX_STEPS = 60
-_TOLERANCE = 1e-6
+_TOLERANCE = 1e-5
 _ROUNDING = 1e-7
 
 
@@ -198,5 +198,6 @@ def _by_steps(derivatives: Floats, shape: tuple[int, ...]) -> Floats:
     """Return derivatives by steps from those by nodes: a step counts at its own node and at all after it."""
     found = derivatives.reshape(shape)
     for axis in range(1, len(shape), 2):
-        found = np.flip(np.cumsum(np.flip(found, axis), axis), axis)
+        backwards = (slice(None),) * axis + (slice(None, None, -1),)
+        found = found[backwards].cumsum(axis)[backwards]
     return found.reshape(derivatives.shape)

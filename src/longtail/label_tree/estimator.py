@@ -32,6 +32,9 @@ from longtail.label_tree.shapes import Shape
 from longtail.label_tree.state import LabelForest
 from longtail.propensity import PropensityModel, positive_weights
 
+# Rows per label, on average, from which on models of a calibration take over the trees of the whole fit.
+_LEAST_ROWS_TO_REUSE = 50
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LabelTree(XMCClassifier):
@@ -272,6 +275,7 @@ class LabelTree(XMCClassifier):
         given_vectors: Any = None,
         hierarchy: ArrayLike | None = None,
         row_weights: NDArray[np.float32] | None = None,
+        grown: Shape | None = None,
         **_options: Any,
     ) -> LabelForest:
         if self.negative_beam is not None and self.leaves == "path":
@@ -291,12 +295,24 @@ class LabelTree(XMCClassifier):
             owner="LabelTree", unit="stages", arrays=arrays, params=params | self._shape_params(0), n_steps=3
         )
         with run.hold(everything.fingerprint):  # each stage works in a directory of its own
-            shape = self._shape(X, Y, columns, run, given_vectors, hierarchy, row_weights)
+            if grown is None:
+                shape = self._shape(X, Y, columns, run, given_vectors, hierarchy, row_weights)
+            else:
+                shape = shapes.with_labels(grown, columns[0][1:] > columns[0][:-1])
             if self.leaves == "path":
                 return training.train_paths("LabelTree", run, arrays, shape, params)
             return training.train_exact(
                 "LabelTree", run, X, arrays, shape, params, beam_width=self.negative_beam, link_power=self._link_power
             )
+
+    def _reused(self, state: LabelForest, Y: sp.csr_array) -> dict[str, Any]:  # type: ignore[override]
+        """Return the trees of a fit, where labels have rows enough that a held-out one hardly changes them.
+
+        A held-out row of a rare label says where in the tree the label is: scores would seem better than they are.
+        """
+        if Y.nnz < _LEAST_ROWS_TO_REUSE * np.count_nonzero(np.bincount(Y.indices, minlength=1)):
+            return {}
+        return {"grown": Shape(state.tree_roots, state.child_indptr, state.child_ids)}
 
     def _shape(
         self,

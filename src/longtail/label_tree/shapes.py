@@ -79,6 +79,28 @@ def join_shapes(shards: Sequence[Shard]) -> Shape:
     return Shape(np.array(roots, dtype=np.int32), np.concatenate(indptr), np.concatenate(ids))
 
 
+def with_labels(shape: Shape, is_kept: NDArray[np.bool_]) -> Shape:
+    """Leave out all other labels, and the nodes that no label is below any more; trees keep their roots."""
+    child_ids, borders = shape.child_ids, shape.child_indptr
+    stays = np.where(child_ids < 0, is_kept[np.maximum(~child_ids, 0)], False)
+    if stays[child_ids < 0].all():
+        return shape
+    is_root = np.zeros(shape.n_nodes, dtype=bool)
+    is_root[shape.tree_roots] = True
+    node_stays = is_root.copy()
+    edge_of_node = np.full(shape.n_nodes, -1, dtype=np.int64)
+    edge_of_node[child_ids[child_ids >= 0]] = np.flatnonzero(child_ids >= 0)
+    for node in range(shape.n_nodes - 1, -1, -1):  # children come after their parents
+        if stays[borders[node] : borders[node + 1]].any() and not is_root[node]:
+            stays[edge_of_node[node]] = node_stays[node] = True
+    numbers = (np.cumsum(node_stays) - 1).astype(np.int32)
+    renumbered = np.where(child_ids >= 0, numbers[np.maximum(child_ids, 0)], child_ids).astype(np.int32)
+    kept_before = np.concatenate([[0], np.cumsum(stays)])
+    sizes = np.diff(kept_before[borders])[node_stays]
+    indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Shape(numbers[shape.tree_roots], indptr, renumbered[stays])
+
+
 def mean_vectors(X: sp.csr_array, columns: Columns, row_weights: NDArray[np.float32] | None, run: Run) -> sp.csr_array:
     """Return the mean of each label's rows, of unit length; labels without rows have none."""
     indptr, indices, values = _core.label_vectors(native_rows(X), *columns, row_weights, run.n_jobs, run.control)
