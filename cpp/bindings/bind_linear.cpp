@@ -245,6 +245,8 @@ void bind_training(nb::module_& m) {
             {
                 const nb::gil_scoped_release no_gil;
                 const linear::Background solved(as_span(background));
+                if (std::ssize(solved.weights) != sparse->n_features())
+                    throw std::invalid_argument("ova_postings: background must have a weight for each feature");
                 postings.emplace(*sparse, solved.weights, solved.shift);
             }
             return as_dict(std::move(*postings));

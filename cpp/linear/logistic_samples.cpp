@@ -33,17 +33,6 @@ constexpr int kBackgroundRounds = 8;
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Σ term(i) for i < n, in eight sums: one alone would wait for each addition.
-template <class Term>
-double sum_of(std::int64_t n, const Term& term) {
-    double sums[8] = {};
-    std::int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int part = 0; part < 8; ++part) sums[part] += term(i + part);
-    for (; i < n; ++i) sums[0] += term(i);
-    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-}
-
 double chance_at(double margin) { return 1.0 / (1.0 + std::exp(-margin)); }
 double loss_at(double z) { return std::max(-z, 0.0) + std::log1p(std::exp(-std::abs(z))); }
 
@@ -309,8 +298,7 @@ void LogisticSampleTrainer::solve_sample(Lane& lane) {
     });
     const float* const gradient = lane.gradient.data();
     const float* const earlier = lane.earlier.data();
-    const double gradient_square =
-        sum_of(width_, [&](std::int64_t f) { return static_cast<double>(gradient[f]) * gradient[f]; });
+    const double gradient_square = sum_of_squares(gradient, width_);
     const double gradient_product =
         sum_of(width_, [&](std::int64_t f) { return static_cast<double>(gradient[f]) * earlier[f]; });
     sample_.match_mean(lane.slope_sum, gradient_square, gradient_product, earlier_margins_);
