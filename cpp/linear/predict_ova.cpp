@@ -161,25 +161,8 @@ private:
     template <class Weight>
     void add_listed(const std::int32_t* label_ids, const Weight* weights, std::int64_t first, std::int64_t last,
                     float value) {
-        float* const sums = sums_.data();
-        std::int64_t i = first;
-        // Four at a time: the labels of a feature are distinct, which the compiler cannot know.
-        for (; i + 4 <= last; i += 4) {
-            keep_scalar(i);
-            float* const at0 = sums + label_ids[i];
-            float* const at1 = sums + label_ids[i + 1];
-            float* const at2 = sums + label_ids[i + 2];
-            float* const at3 = sums + label_ids[i + 3];
-            const float sum0 = *at0 + value * static_cast<float>(weights[i]);
-            const float sum1 = *at1 + value * static_cast<float>(weights[i + 1]);
-            const float sum2 = *at2 + value * static_cast<float>(weights[i + 2]);
-            const float sum3 = *at3 + value * static_cast<float>(weights[i + 3]);
-            *at0 = sum0;
-            *at1 = sum1;
-            *at2 = sum2;
-            *at3 = sum3;
-        }
-        for (; i < last; ++i) sums[label_ids[i]] += value * static_cast<float>(weights[i]);
+        // Products and sums are fused, as in blocks of rows: the bits are the same.
+        for (std::int64_t i = first; i < last; ++i) sums_[label_ids[i]] += value * static_cast<float>(weights[i]);
     }
 
     const OvaIndex& index_;

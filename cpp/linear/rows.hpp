@@ -4,91 +4,64 @@
 // not part of a row: solvers keep its weight apart.
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "base/views.hpp"
 #include "linear/lanes.hpp"
 
 namespace longtail::linear {
 
-// Hides a loop counter from the vectoriser. Compilers build the gathers of a sparse dot product out of single inserts,
-// which takes twice as long as plain scalar code (measured: 0.83 against 0.44 ns per entry).
-inline void keep_scalar(std::int64_t& counter) {
-#if defined(__GNUC__)
-    __asm__ volatile("" : "+r"(counter));
-#else
-    (void)counter;
-#endif
+// Four floats, built from single loads. A product takes 0.29 ns per entry this way, 0.45 in scalar code, and 0.61 with the
+// gathers of AVX-512 (Ice Lake, weights in the first-level cache): microcode against Downfall slows gathers down.
+using Four = float __attribute__((vector_size(4 * sizeof(float))));
+inline Four load_four(const float* source) {
+    Four values;
+    std::memcpy(&values, source, sizeof(values));
+    return values;
+}
+
+// The weights of four features in a row. Features are loaded two or four at a time: a sparse product waits for its loads.
+template <class Feature>
+Four weights_of_four(const Feature* features, const float* weights) {
+    constexpr int kBits = 8 * sizeof(Feature);
+    constexpr int kPerWord = 64 / kBits;
+    constexpr bool is_little = std::endian::native == std::endian::little;
+    std::uint64_t words[4 / kPerWord];
+    std::memcpy(words, features, sizeof(words));
+    const auto weight = [&](int i) {
+        const int place = is_little ? i % kPerWord : kPerWord - 1 - i % kPerWord;
+        return weights[static_cast<std::make_unsigned_t<Feature>>(words[i / kPerWord] >> (place * kBits))];
+    };
+    return Four{weight(0), weight(1), weight(2), weight(3)};
 }
 
 // Σ values[i] · weights[features[i]] over n entries. `Feature` is std::int32_t or std::uint16_t.
 template <class Feature>
 float sparse_dot(const Feature* features, const float* values, std::int64_t n, const float* weights) {
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-    // Gathers take 0.23 ns per entry, scalar code 0.38 (Sapphire Rapids, weights in the first-level cache).
-    constexpr std::int64_t kShort = 8;
-    if (n >= kShort) {
-        const auto add = [&](__m512& total, std::int64_t i, __mmask16 mask) {
-            __m512i ids;
-            if constexpr (sizeof(Feature) == 2)
-                ids = _mm512_maskz_cvtepu16_epi32(mask, _mm256_maskz_loadu_epi16(mask, features + i));
-            else
-                ids = _mm512_maskz_loadu_epi32(mask, features + i);
-            const __m512 entries = _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, ids, weights, 4);
-            total = _mm512_fmadd_ps(entries, _mm512_maskz_loadu_ps(mask, values + i), total);
-        };
-        __m512 even = _mm512_setzero_ps();
-        __m512 odd = _mm512_setzero_ps();
-        std::int64_t i = 0;
-        for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-            add(even, i, 0xFFFF);
-            add(odd, i + kLanes, 0xFFFF);
-        }
-        for (; i < n; i += kLanes)
-            add(even, i, static_cast<__mmask16>(n - i >= kLanes ? 0xFFFFU : (1U << (n - i)) - 1U));
-        return sum(reinterpret_cast<Register>(_mm512_add_ps(even, odd)));
-    }
-#endif
+    Four even = {};
+    Four odd = {};
     std::int64_t i = 0;
-    float sum0 = 0.0F;
-    float sum1 = 0.0F;
-    float sum2 = 0.0F;
-    float sum3 = 0.0F;
-    for (; i + 4 <= n; i += 4) {
-        keep_scalar(i);
-        sum0 += values[i] * weights[features[i]];
-        sum1 += values[i + 1] * weights[features[i + 1]];
-        sum2 += values[i + 2] * weights[features[i + 2]];
-        sum3 += values[i + 3] * weights[features[i + 3]];
+    for (; i + 8 <= n; i += 8) {
+        even += weights_of_four(features + i, weights) * load_four(values + i);
+        odd += weights_of_four(features + i + 4, weights) * load_four(values + i + 4);
     }
-    for (; i < n; ++i) {
-        keep_scalar(i);
-        sum0 += values[i] * weights[features[i]];
+    if (i + 4 <= n) {
+        even += weights_of_four(features + i, weights) * load_four(values + i);
+        i += 4;
     }
-    return (sum0 + sum1) + (sum2 + sum3);
+    even += odd;
+    float rest = 0.0F;
+    for (; i < n; ++i) rest += values[i] * weights[features[i]];
+    return (even[0] + even[1]) + (even[2] + even[3]) + rest;
 }
 
-// weights[features[i]] += scale · values[i] for n entries. Four at a time: features are distinct, which the compiler cannot
-// know.
+// weights[features[i]] += scale · values[i] for n entries.
 template <class Feature, class Real>
 void sparse_add(const Feature* features, const float* values, std::int64_t n, Real scale, Real* weights) {
-    std::int64_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        keep_scalar(i);
-        Real* const at0 = weights + features[i];
-        Real* const at1 = weights + features[i + 1];
-        Real* const at2 = weights + features[i + 2];
-        Real* const at3 = weights + features[i + 3];
-        const Real sum0 = *at0 + scale * static_cast<Real>(values[i]);
-        const Real sum1 = *at1 + scale * static_cast<Real>(values[i + 1]);
-        const Real sum2 = *at2 + scale * static_cast<Real>(values[i + 2]);
-        const Real sum3 = *at3 + scale * static_cast<Real>(values[i + 3]);
-        *at0 = sum0;
-        *at1 = sum1;
-        *at2 = sum2;
-        *at3 = sum3;
-    }
-    for (; i < n; ++i) weights[features[i]] += scale * static_cast<Real>(values[i]);
+    for (std::int64_t i = 0; i < n; ++i) weights[features[i]] += scale * static_cast<Real>(values[i]);
 }
 
 template <class T>
