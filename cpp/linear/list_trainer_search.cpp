@@ -133,6 +133,9 @@ void ListTrainer::add_far() {
         local_.add_to(problem_.size() - 1, problem_.betas.back(), weights_.data());
         bias_weight() += problem_.betas.back() * config_.bias;
     }
+    // The next round ends at a share of the gradient that it begins with: it must not take that from older margins.
+    for (std::int64_t i = 0; i < problem_.size(); ++i)
+        problem_.margins[i] = local_.dot(i, weights_.data()) + config_.bias * bias_weight();
 }
 
 // Where the slope of the objective along t, which moves the bias and the far rows, is zero.
