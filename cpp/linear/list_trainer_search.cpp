@@ -18,8 +18,9 @@ constexpr double kLeastFloor = 0.1;  // for rare words, while the bias is not ye
 constexpr double kReachShare = 0.1;  // rows are near their margin within this share of what the bias lies below -1
 constexpr double kMaxFarCost = 2.0;
 constexpr std::int64_t kFarRows = 512;  // about so many are looked at first without a background
-constexpr int kHalvings = 12;           // to find the share of the background
-constexpr double kMostShare = 2.0;      // of it, to begin with
+constexpr int kShareSteps = 12;         // to find the share of the background
+constexpr double kMostShare = 2.0;      // of it, to begin with,
+constexpr double kShareError = 1e-3;    // and how exactly
 constexpr std::int64_t kMaxReads = 4;   // a label whose searches read more than so many times X is trained another way
 
 }  // namespace
@@ -133,29 +134,41 @@ void ListTrainer::add_far() {
         local_.add_to(problem_.size() - 1, problem_.betas.back(), weights_.data());
         bias_weight() += problem_.betas.back() * config_.bias;
     }
+    // The next round ends at a share of the gradient that it begins with: it must not take that from older margins.
+    for (std::int64_t i = 0; i < problem_.size(); ++i)
+        problem_.margins[i] = local_.dot(i, weights_.data()) + config_.bias * bias_weight();
 }
 
-// Where the slope of the objective along t, which moves the bias and the far rows, is zero.
+// Where the slope of the objective along t, which moves the bias and the far rows, is zero: Newton steps on it.
 double ListTrainer::far_share() const {
-    const double bias = config_.bias;
-    const auto slope_at = [&](double t) {
-        const double shift = t * far_shift_ - 1.0 - bias * weights_.back();
-        double slope = (t * far_shift_ - 1.0) / (bias * bias);
-        for (std::int64_t i = 0; i < problem_.size(); ++i) {
-            const double gap = 1.0 - problem_.signs[i] * (problem_.margins[i] + shift);
-            if (gap > 0.0) slope -= 2.0 * problem_.signs[i] * problem_.costs[i] * gap;
-        }
-        for (std::size_t i = 0; i < far_.size(); ++i)
-            slope += 2.0 * config_.cost * std::max(0.0, t * static_cast<double>(far_[i].value) + far_margins_[i]);
-        return slope;
-    };
+    const double stiffness = 1.0 / (static_cast<double>(config_.bias) * config_.bias);
     double low = 0.0;
     double high = kMostShare;
-    for (int step = 0; step < kHalvings; ++step) {
-        const double middle = 0.5 * (low + high);
-        (slope_at(middle) < 0.0 ? low : high) = middle;
+    double t = 1.0;
+    for (int step = 0; step < kShareSteps; ++step) {
+        const double shift = t * far_shift_ - 1.0 - static_cast<double>(config_.bias) * weights_.back();
+        double slope = stiffness * (t * far_shift_ - 1.0);
+        double bend = stiffness * far_shift_;
+        for (std::int64_t i = 0; i < problem_.size(); ++i) {
+            const double gap = 1.0 - problem_.signs[i] * (problem_.margins[i] + shift);
+            const double twice = gap > 0.0 ? 2.0 * problem_.costs[i] : 0.0;
+            slope -= twice * problem_.signs[i] * gap;
+            bend += twice * far_shift_;
+        }
+        for (std::size_t i = 0; i < far_.size(); ++i) {
+            const double own = far_[i].value;
+            const double gap = t * own + static_cast<double>(far_margins_[i]);
+            const double twice = gap > 0.0 ? 2.0 * config_.cost : 0.0;
+            slope += twice * gap;
+            bend += twice * own;
+        }
+        (slope < 0.0 ? low : high) = t;
+        const double last = t;
+        t -= slope / bend;
+        if (!(t > low && t < high)) t = 0.5 * (low + high);
+        if (std::abs(t - last) < kShareError) break;
     }
-    return 0.5 * (low + high);
+    return t;
 }
 
 void ListTrainer::list_words() {
