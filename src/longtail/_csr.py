@@ -94,3 +94,11 @@ def csr_for_users(
     if indptr[-1] <= INT32_MAX:
         indptr = indptr.astype(np.int32, copy=False)
     return csr_from_parts(values, indices, indptr, shape)
+
+
+def take_lists(indptr: NDArray[np.int64], ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Select rows of a CSR pattern, in any order: their indptr, and the places of their entries."""
+    sizes = indptr[ids + 1] - indptr[ids]
+    taken = np.zeros(len(ids) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=taken[1:])
+    return taken, np.repeat(indptr[ids] - taken[:-1], sizes) + np.arange(taken[-1])

@@ -36,10 +36,13 @@ _WIDE_FEATURES = 2400  # kWideFeatures: beyond, labels with up to half of the ro
 _ACTIVE_SHARE = 8  # else with up to one row in so many: kRefusedShare
 
 
-def probe(arrays: Arrays, params: dict[str, Any], n_features: int, n_jobs: int, *, int8: bool) -> Estimate:
+def probe(
+    arrays: Arrays, params: dict[str, Any], n_features: int, n_jobs: int, n_equal: NDArray[np.int64], *, int8: bool
+) -> Estimate:
     """Train a sample with the frequencies of all labels, and scale up by frequency (1, 2-3, 4-7, … positives).
 
-    The model has `n_features`, of which the arrays may hold only those that occur.
+    The model has `n_features`, of which the arrays may hold only those that occur, and `n_equal` labels for each label
+    of the arrays.
     """
     begin = time.perf_counter()
     arrays = with_shared_parts(arrays, params, _core.Control(), n_labels=len(arrays["y_indptr"]) - 1)
@@ -52,10 +55,10 @@ def probe(arrays: Arrays, params: dict[str, Any], n_features: int, n_jobs: int, 
         share = min(1.0, _PILOT_SECONDS / found, LABELS_PER_TASK / max(1, len(order)))
         pilot = _Pilot.run(arrays, params, _sample(order, strata, _LEAST_LABELS, share), strata)
     cpu_seconds = pilot.scaled(pilot.seconds, strata)
-    n_weights = pilot.scaled(pilot.n_weights, strata)
+    n_weights = pilot.scaled(pilot.n_weights, strata, n_equal)
     merge_seconds = pilot.merge_seconds * n_weights / max(1.0, float(pilot.n_weights.sum()))
     n_trained, n_rows = int(params["n_features"]), len(arrays["mean_margins"])
-    model_bytes = int(n_weights * (5.2 if int8 else 8)) + 8 * (n_features + 1) + 20 * len(counts)
+    model_bytes = int(n_weights * (5.2 if int8 else 8)) + 8 * (n_features + 1) + 20 * int(n_equal.sum())
     label_bytes = arrays["y_indptr"].nbytes + arrays["y_row_ids"].nbytes
     # Shards (8 bytes a weight) and the index made of them are alive together; a task ends with two copies of its own.
     shard_bytes = 8 * n_weights * (1 + n_jobs * min(1.0, LABELS_PER_TASK / max(1, len(order))))
@@ -110,11 +113,13 @@ class _Pilot:
         seconds = by_label * ((middle - begin) / max(1e-9, by_label.sum()))
         return cls(strata[label_ids], seconds, np.diff(shard["indptr"]), _last_active(shard), end - middle)
 
-    def scaled(self, values: NDArray[Any], strata: NDArray[Any]) -> float:
-        """Return the sum of a value over all labels."""
+    def scaled(self, values: NDArray[Any], strata: NDArray[Any], n_times: NDArray[np.int64] | None = None) -> float:
+        """Return the sum of a value over all labels, each counted so many times."""
         total = 0.0
         for stratum in np.unique(self.label_strata):
-            total += float(values[self.label_strata == stratum].mean()) * np.count_nonzero(strata == stratum)
+            is_in = strata == stratum
+            n_labels = np.count_nonzero(is_in) if n_times is None else n_times[is_in].sum()
+            total += float(values[self.label_strata == stratum].mean()) * float(n_labels)
         return total
 
 

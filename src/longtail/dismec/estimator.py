@@ -25,6 +25,7 @@ from longtail.calibration import further_fits
 from longtail.calibration.power import Valued
 from longtail.dismec import label_prints, training
 from longtail.dismec.changeable_dismec import ChangeableDiSMEC
+from longtail.dismec.equal_labels import EqualLabels
 from longtail.dismec.estimate import probe, warn_of_memory
 from longtail.dismec.index import merge_shards
 from longtail.dismec.masks import label_masks
@@ -217,9 +218,11 @@ class DiSMEC(ChangeableDiSMEC):
         n_features = X.shape[1]
         if (features := OccurringFeatures.worth_numbering(X)) is not None:
             X = features.numbered(X)
-        arrays, params, _ = self._plan_parts(X, Y, _core.Control())
+        equal = self._equal_labels(Y)
+        n_equal = np.ones(Y.shape[1], dtype=np.int64) if equal is None else equal.sizes
+        arrays, params, _ = self._plan_parts(X, Y if equal is None else Y[:, equal.first_ids], _core.Control())
         n_jobs = resolve_n_jobs(self.n_jobs)
-        found = probe(arrays, params, n_features, n_jobs, int8=self.weight_type == "int8")
+        found = probe(arrays, params, n_features, n_jobs, n_equal, int8=self.weight_type == "int8")
         return found.with_calibration(further_fits(X.shape[0])) if calibrate else found
 
     # ---- prediction -------------------------------------------------------------------------------------------
@@ -254,10 +257,15 @@ class DiSMEC(ChangeableDiSMEC):
         shards: list[Shard] = []
         shard_labels: list[NDArray[np.int64]] = []
         mean: NDArray[np.float32] | None = None
+        equal: EqualLabels | None = None
         if (features := OccurringFeatures.worth_numbering(X)) is not None:
             X = features.numbered(X)
         if len(label_ids):
             Y_trained = Y if len(label_ids) == n_labels else Y[:, label_ids]
+            if (found := self._equal_labels(Y_trained)) is not None:
+                Y_trained = Y_trained[:, found.first_ids]
+                equal = found.within(label_ids)
+                label_ids = equal.first_ids
             arrays, params, order = self._plan_parts(X, Y_trained, run.control, row_weights)
             mean = arrays["mean"][:-1]
             if earlier is not None:
@@ -268,7 +276,10 @@ class DiSMEC(ChangeableDiSMEC):
             shards = run.map(training.make_plan(arrays, params, len(label_ids), run.control))
             size = training.LABELS_PER_TASK
             shard_labels = [label_ids[order[i * size : (i + 1) * size]] for i in range(len(shards))]
-            n_unconverged = int(sum(len(shard["converged"]) - shard["converged"].sum() for shard in shards))
+            unconverged = np.concatenate(
+                [ids[shard["converged"] == 0] for ids, shard in zip(shard_labels, shards, strict=True)]
+            )
+            n_unconverged = len(unconverged if equal is None else equal.of(unconverged)[0])
             if self.keep_statistics:
                 statistics = label_prints.merge_statistics(shards, shard_labels, n_labels)
         index = merge_shards(
@@ -279,10 +290,15 @@ class DiSMEC(ChangeableDiSMEC):
             int8=self.weight_type == "int8",
             mean=mean,
             directory=run.checkpoint_path,
+            equal=equal,
         )
         if features is not None:
             index = features.spread(index)
         return OneVsAll(index, np.zeros(n_labels, dtype=np.int64), n_unconverged, statistics)
+
+    def _equal_labels(self, Y: sp.csr_array) -> EqualLabels | None:
+        """Group labels with the same rows; statistics are wanted of each label's own training."""
+        return None if self.keep_statistics else EqualLabels.worth_sharing(label_columns(Y))
 
     def _plan_parts(
         self, X: Matrix, Y: sp.csr_array, control: _core.Control, row_weights: NDArray[np.float32] | None = None

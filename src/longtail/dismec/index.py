@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._csr import csr_from_parts
+from longtail._csr import csr_from_parts, take_lists
+from longtail.dismec.equal_labels import EqualLabels
 from longtail.dismec.rounding import Steps
 from longtail.dismec.state import WeightIndex
 from longtail.execution import Shard, empty_array
@@ -30,24 +31,29 @@ def merge_shards(
     int8: bool,
     mean: NDArray[np.float32] | None = None,
     directory: str | os.PathLike[str] | None = None,
+    equal: EqualLabels | None = None,
 ) -> WeightIndex:
     """Build the index shard by shard; with a directory, its large arrays are mapped from nameless files on that disk.
 
     `shard_labels[i]` names the label of each row of shard i. One shard is in memory at a time. With the `mean` row,
-    biases make up for what rounding to int8 adds to the scores of an average row.
+    biases make up for what rounding to int8 adds to the scores of an average row. Weights of a label go to all labels
+    that are `equal` to it.
     """
-    size = _measured(shards, shard_labels, n_features, n_labels, int8=int8, mean=mean)
+    size = _measured(shards, shard_labels, n_features, n_labels, equal, int8=int8, mean=mean)
     indptr, steps = _ends(size.counts), size.steps
     n_weights, n_exact = int(indptr[-1]), int(size.exact_counts.sum())
     index_labels = empty_array(n_weights, np.int32, directory)
     index_weights = empty_array(n_exact if int8 else n_weights, np.float32, directory)
     index_codes = empty_array(n_weights if int8 else 0, np.int8, directory)
     cursor, exact_cursor = indptr[:-1].copy(), _ends(size.exact_counts)[:-1]
-    # Labels of a feature are in order only if ids increase from shard to shard; the order of a label tree needs a sort.
-    in_order = all(np.all(np.diff(ids) > 0) for ids in shard_labels) and all(
-        a[-1] < b[0] for a, b in itertools.pairwise(shard_labels) if len(a) and len(b)
+    # Labels of a feature are in order if ids increase from shard to shard: not in the order of a label tree, nor with
+    # equal labels.
+    in_order = (
+        equal is None
+        and all(np.all(np.diff(ids) > 0) for ids in shard_labels)
+        and all(a[-1] < b[0] for a, b in itertools.pairwise(shard_labels) if len(a) and len(b))
     )
-    for block in _blocks(shards, shard_labels, n_features):
+    for block in _blocks(shards, shard_labels, n_features, equal):
         by_feature = sp.csr_array(
             (block.weights, block.feature_ids, block.indptr), shape=(len(block.label_ids), n_features)
         ).tocsc()
@@ -80,9 +86,12 @@ class _Block(NamedTuple):
     indptr: NDArray[np.int64]
     feature_ids: NDArray[np.int32]
     weights: NDArray[np.float32]
+    biases: NDArray[np.float32]
 
 
-def _blocks(shards: Sequence[Shard], shard_labels: Sequence[NDArray[np.int64]], n_features: int) -> Iterator[_Block]:
+def _blocks(
+    shards: Sequence[Shard], shard_labels: Sequence[NDArray[np.int64]], n_features: int, equal: EqualLabels | None
+) -> Iterator[_Block]:
     """Cut shards into blocks of about as many weights, because merging takes memory."""
     n_wanted = weights_per_block(n_features)
     for shard, label_ids in zip(shards, shard_labels, strict=True):
@@ -92,8 +101,17 @@ def _blocks(shards: Sequence[Shard], shard_labels: Sequence[NDArray[np.int64]], 
             last = min(max(last, first + 1), len(label_ids))
             entries = slice(indptr[first], indptr[last])
             own = indptr[first : last + 1] - indptr[first]
-            yield _Block(label_ids[first:last], own, shard["feature_ids"][entries], shard["weights"][entries])
+            features, weights = shard["feature_ids"][entries], shard["weights"][entries]
+            block = _Block(label_ids[first:last], own, features, weights, shard["biases"][first:last])
+            yield block if equal is None else _with_equals(block, equal)
             first = last
+
+
+def _with_equals(block: _Block, equal: EqualLabels) -> _Block:
+    """Repeat each label of a block for all labels that have the same weights."""
+    label_ids, rows = equal.of(block.label_ids)
+    indptr, places = take_lists(block.indptr, rows)
+    return _Block(label_ids, indptr, block.feature_ids[places], block.weights[places], block.biases[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +129,7 @@ def _measured(
     shard_labels: Sequence[NDArray[np.int64]],
     n_features: int,
     n_labels: int,
+    equal: EqualLabels | None,
     *,
     int8: bool,
     mean: NDArray[np.float32] | None,
@@ -119,10 +138,9 @@ def _measured(
     exact_counts = np.zeros(n_features, dtype=np.int64)
     biases = np.zeros(n_labels, dtype=np.float32)
     steps = Steps.zeros(n_labels if int8 else 0)
-    for shard, label_ids in zip(shards, shard_labels, strict=True):
-        biases[label_ids] = shard["biases"]
-    for block in _blocks(shards, shard_labels, n_features):
+    for block in _blocks(shards, shard_labels, n_features, equal):
         features, label_ids = block.feature_ids, block.label_ids
+        biases[label_ids] = block.biases
         if int8:
             found = Steps.of(block.indptr, block.weights)
             steps.scales[label_ids], steps.limits[label_ids] = found.scales, found.limits
@@ -187,8 +205,10 @@ def append_labels(index: WeightIndex, new: WeightIndex) -> WeightIndex:
 
 
 def _sorted_by_label(index: WeightIndex) -> WeightIndex:
-    features = np.repeat(np.arange(len(index.indptr) - 1), np.diff(index.indptr))
-    order = np.lexsort((index.label_ids, features))
+    shape = (len(index.indptr) - 1, len(index.biases))
+    places = sp.csr_array((np.arange(len(index.label_ids)), index.label_ids.copy(), index.indptr), shape=shape)
+    places.sort_indices()
+    order = places.data
     codes = index.codes[order] if len(index.codes) else index.codes
     weights = index.unpacked()[order]
     return WeightIndex.packed(index.indptr, index.label_ids[order], weights, codes, index.scales, index.biases)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail._matrices import Columns
+from longtail.dismec.equal_labels import mix, row_sums
 from longtail.dismec.index import label_major
 from longtail.dismec.state import WeightIndex
 from longtail.execution import Arrays, Shard
@@ -36,12 +37,7 @@ def label_prints(
     for name in sorted(matrix):
         digest.update(np.ascontiguousarray(matrix[name]).reshape(-1).view(np.uint8).data)
     salt = np.uint64(int.from_bytes(digest.digest(), "little"))
-    indptr, row_ids = columns
-    mixed = _mix(row_ids.astype(np.uint64) ^ salt)
-    running = np.zeros(len(mixed) + 1, dtype=np.uint64)
-    np.cumsum(mixed, out=running[1:])  # wraps around, as differences then do
-    sums = running[indptr[1:]] - running[indptr[:-1]]
-    prints = _mix(sums ^ salt ^ np.diff(indptr).astype(np.uint64)).view(np.int64)
+    prints = mix(row_sums(columns, salt) ^ salt ^ np.diff(columns[0]).astype(np.uint64)).view(np.int64)
     return np.where(prints == 0, np.int64(1), prints)
 
 
@@ -123,10 +119,3 @@ def merge_statistics(
         merged[name] = np.empty_like(values)
         merged[name][places] = values
     return merged
-
-
-def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scramble 64-bit numbers (the finaliser of splitmix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

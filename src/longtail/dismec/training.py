@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longtail import _core
+from longtail._csr import take_lists
 from longtail._matrices import Columns, Matrix
 from longtail.execution import Arrays, Params, Plan, Shard
 
@@ -124,7 +125,7 @@ def train_label_range(arrays: Arrays, params: Params, task_id: int, control: _co
     label_ids = arrays["label_order"][places] if "label_order" in arrays else places
     own: dict[str, NDArray[Any]] = {}
     if "own_indptr" in arrays:
-        own["own_indptr"], chosen = _take(arrays["own_indptr"], label_ids)
+        own["own_indptr"], chosen = take_lists(arrays["own_indptr"], label_ids)
         own["own_feature_ids"] = arrays["own_feature_ids"][chosen]
         own["own_weights"] = arrays["own_weights"][chosen]
         own["own_biases"] = arrays["own_biases"][label_ids]
@@ -134,7 +135,7 @@ def train_label_range(arrays: Arrays, params: Params, task_id: int, control: _co
         own["parents"] = np.where(parents >= places[0], parents - places[0], -1).astype(np.int32)
     if "positive_weights" in arrays:
         own["positive_weights"] = arrays["positive_weights"][label_ids]
-    indptr, chosen = _take(arrays["y_indptr"], label_ids)
+    indptr, chosen = take_lists(arrays["y_indptr"], label_ids)
     shard = _train(arrays, params, (indptr, arrays["y_row_ids"][chosen]), own, control)
     if not params["keep_statistics"]:
         shard = {name: shard[name] for name in ("indptr", "feature_ids", "weights", "biases", "converged")}
@@ -193,14 +194,6 @@ def _coarse_rows(arrays: Arrays, n_features: int) -> _core.LinearRows | None:
     if _COARSE[0] not in arrays:
         return None
     return _core.LinearRows(_core.Rows(n_features, *(arrays[name] for name in _COARSE)))
-
-
-def _take(indptr: NDArray[np.int64], ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Select rows of a CSR pattern: their indptr, and the places of their entries."""
-    sizes = indptr[ids + 1] - indptr[ids]
-    taken = np.zeros(len(ids) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=taken[1:])
-    return taken, np.repeat(indptr[ids] - taken[:-1], sizes) + np.arange(taken[-1])
 
 
 def _number(params: Params, name: str) -> float:
