@@ -46,6 +46,8 @@ public:
     }
     // For each label: with a score below this one its value is below the level. A little low, never too high.
     const float* scores_needed(std::size_t level) const { return needed_.data() + level * n_padded_; }
+    // The logarithm of the least of these over all labels, a little low; -infinity if that is not above 0.
+    float least_log_needed(std::size_t level) const { return least_logs_[level]; }
 
 private:
     struct Line {
@@ -60,6 +62,7 @@ private:
     std::vector<Line> lines_;    // of each curve, between each two knots: log-odds by score
     std::vector<float> levels_;  // rising from 0
     std::vector<float> needed_;  // level-major
+    std::vector<float> least_logs_;
     std::size_t n_padded_ = 0;
 };
 
