@@ -108,7 +108,7 @@ def create_app(
     _add_model(app, served, has_feedback=feedback, has_queue=queue is not None)
     if store is not None:
         is_private = api_key is not None or (hosts is not None and set(hosts) <= set(LOOPBACK_NAMES))
-        add_feedback(app, store, limits, is_private=is_private)
+        add_feedback(app, served, store, limits, is_private=is_private)
     if queue is not None:
         add_queue(app, Queue(served, Path(queue), store))
     _add_operations(app, served, board, can_reload=api_key is not None)
