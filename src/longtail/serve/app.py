@@ -168,7 +168,9 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def http_error(request: Request, error: HTTPException) -> JSONResponse:
-        return refuse(error.status_code, str(error.detail), error.headers)
+        is_encoding = isinstance(error.__cause__, UnicodeDecodeError)  # FastAPI says only that it cannot parse the body
+        message = "the body must be JSON in UTF-8" if is_encoding else str(error.detail)
+        return refuse(error.status_code, message, error.headers)
 
     # The library's messages about values are written for callers.
     @app.exception_handler(ValueError)
