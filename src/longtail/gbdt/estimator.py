@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -186,8 +187,16 @@ class GBDTSparse(XMCClassifier):
         if held is not None:
             trees = trees[: boosting.n_best()]
         projection = np.array(trees[0]["projection"])
+        forest = join_trees(trees)
+        if self.max_depth > 0 and not len(forest.used_features):
+            warnings.warn(
+                "GBDTSparse: no tree has a split, so all rows get the same labels; got "
+                f"{train.X.shape[0]} training rows and min_leaf_size={self.min_leaf_size}; "
+                "give more rows, or a smaller min_leaf_size",
+                stacklevel=2,
+            )
         return Boosted(
-            forest=join_trees(trees),
+            forest=forest,
             feature_gains=sum_gains(trees, projection.shape[1] if projection.size else X.shape[1]),
             projection=projection,
             training_losses=np.concatenate([tree["loss"] for tree in trees]),
