@@ -32,6 +32,8 @@ _N_LEVELS = 3
 _MIN_ROWS = 200
 _VALIDATION_SHARE = 0.2
 TOO_LATE = "the time was over"
+# How the message begins if not even the model as given can be trained; the reason follows.
+UNTRAINABLE = "autotune: the model must train with the parameters as given, but "
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ class _Search:
         first = self.trials[0]
         if first.score is None or first.confirmed is None:
             way_out = "; give more minutes" if first.error == TOO_LATE else ""
-            raise ValueError(f"autotune: the model must train with the parameters as given, but {first.error}{way_out}")
+            raise ValueError(f"{UNTRAINABLE}{first.error}{way_out}")
         whole = [self.trials[number] for number in self.done[-1]]
         best = max(whole, key=lambda trial: trial.score or 0.0)
         is_better = best is not first and best.confirmed is not None and best.confirmed > first.confirmed
