@@ -84,6 +84,7 @@ private:
         if (best_.size() == top_k) {
             if (!comes_before(entry, best_.back())) return false;
         } else {
+            if (best_.empty()) best_.reserve(top_k);
             best_.push_back(entry);
         }
         std::size_t at = best_.size() - 1;

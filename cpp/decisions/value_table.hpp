@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -41,6 +42,7 @@ public:
 
     // The greatest level that is not above a value, from `level` upwards; every label reaches level 0.
     std::size_t level_of(float value, std::size_t level = 0) const {
+        if (level == 0) return std::upper_bound(levels_.begin() + 1, levels_.end(), value) - levels_.begin() - 1;
         while (level + 1 < levels_.size() && levels_[level + 1] <= value) ++level;
         return level;
     }

@@ -116,13 +116,10 @@ public:
                 }
             }
         };
-        float most = std::numeric_limits<float>::infinity();
-        if (rows_[row].empty()) {
-            const float least = reached_by_top_k(logs) - kApart;
-            take_between(least, most);
-            most = least;
-        }
-        take_between(rows_[row].least_log_needed() - weight * above - kApart, most);
+        const auto least_log = [&] { return rows_[row].least_log_needed() - weight * above - kApart; };
+        const float reached = reached_by_top_k(logs, least_log()) - kApart;
+        take_between(reached, std::numeric_limits<float>::infinity());
+        take_between(least_log(), reached);
     }
 
     void write(std::int64_t row, std::int64_t out_row) { rows_[row].write(*out_, out_row, top_k_); }
@@ -132,14 +129,15 @@ private:
     static constexpr float kApart = 1e-4F;
 
     // A number that top_k of these reach, or a few more: the values of such labels show what others must be worth.
-    float reached_by_top_k(const std::vector<float>& logs) const {
-        if (top_k_ > kLanes) return -std::numeric_limits<float>::infinity();
+    // Just `least` if hardly more than top_k reach that.
+    float reached_by_top_k(const std::vector<float>& logs, float least) const {
         Lanes greatest, lanes;
         load(greatest, logs.data());
         for (std::size_t first = kLanes; first < logs.size(); first += kLanes) {
             load(lanes, logs.data() + first);
             greatest = max_lanes(greatest, lanes);
         }
+        if (std::popcount(bits_greater(greatest, Lanes{} + least)) <= top_k_) return least;
         float parts[kLanes];
         store(greatest, parts);
         std::nth_element(parts, parts + top_k_ - 1, parts + kLanes, std::greater<>());
