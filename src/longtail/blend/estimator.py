@@ -129,7 +129,7 @@ class Blend(XMCClassifier):
     first, second : estimators, default DiSMEC(unit_rows=True) and FastXML()
         Trained as they are; each prepares rows in its own way. `combine` takes fitted ones.
     third, fourth : estimators, optional
-        `longtail.blend.best_quality` adds a GBDTSparse and a short SLEEC: better, and about twice as long to train.
+        `longtail.blend.best_quality` adds a GBDTSparse and a short SLEEC: better, and longer to train.
     held_out : float, default 0.2
         The share of the rows that weights are learnt on.
 
