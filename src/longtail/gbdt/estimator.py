@@ -188,7 +188,7 @@ class GBDTSparse(XMCClassifier):
             trees = trees[: boosting.n_best()]
         projection = np.array(trees[0]["projection"])
         forest = join_trees(trees)
-        if self.max_depth > 0 and not len(forest.used_features):
+        if self.max_depth > 0 and not len(forest.used_features) and _differ(train.Y):
             warnings.warn(
                 "GBDTSparse: no tree has a split, so all rows get the same labels; got "
                 f"{train.X.shape[0]} training rows and min_leaf_size={self.min_leaf_size}; "
@@ -345,6 +345,12 @@ class GBDTSparse(XMCClassifier):
         weights = np.sign(columns) * sums.by_feature / np.where(sizes > 0, sizes, 1)
         shared = parts.astype(np.float64) @ weights
         return Contributions(feature_ids, shared, sums.score - float(shared.sum()), sums.score, exact=False)
+
+
+def _differ(Y: sp.csr_array) -> bool:
+    """Return whether some rows have a label that others do not have."""
+    counts = np.bincount(Y.indices)
+    return bool(((counts > 0) & (counts < Y.shape[0])).any())
 
 
 def _named(prefix: str, rows: LabelledRows) -> dict[str, NDArray[Any]]:
