@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -244,9 +245,13 @@ class _Search:
         confirmed: float | None = None
         error: str | None = None
         try:
-            fitted = _with_params(self.model, params).fit(
-                _take(self.X, rows), _take(self.y, rows), progress=lambda done, total: time.monotonic() < self.deadline
-            )
+            with warnings.catch_warnings():  # a trial without any split is judged by its score
+                warnings.filterwarnings("ignore", message="GBDTSparse: no tree has a split")
+                fitted = _with_params(self.model, params).fit(
+                    _take(self.X, rows),
+                    _take(self.y, rows),
+                    progress=lambda done, total: time.monotonic() < self.deadline,
+                )
             score = self._measured(fitted, self.choosing)
             if level == len(self.levels) - 1:
                 confirmed = self._measured(fitted, self.confirming)
