@@ -116,7 +116,8 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        is_host = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+        # create_server makes a plain OSError of what getaddrinfo raises, with the same number.
+        is_host = error.errno in (errno.EADDRNOTAVAIL, socket.EAI_NONAME, socket.EAI_AGAIN)
         way_out = (
             "--host must be a name or an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them"
             if is_host
