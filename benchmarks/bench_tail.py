@@ -3,7 +3,7 @@
 For each set, system and seed, an estimator is fitted with `calibrate=True`. One line gives P@k, PSP@k and macro-F1@5 of
 every utility on the test rows, the calibration error of the five best labels, and CPU seconds: of the plain fit, of the
 calibrated one, and per row of a prediction (the least of five, for `Blend` of two, utilities in turn). `Blend` is
-DiSMEC, FastXML, GBDTSparse and a short SLEEC. With `--save`, cells that are in the results of this commit already are
+`longtail.blend.best_quality`. With `--save`, cells that are in the results of this commit already are
 left out: a run that was stopped goes on where it was. `--kernel` times the ascent for macro-F1, 100,000 rows with 100
 candidates.
 """
@@ -19,6 +19,7 @@ from measure import RESULTS, emit, make_parser, measure_in_turn
 import longtail as lt
 from longtail import _core, propensity
 from longtail.bench.machine import describe_machine
+from longtail.blend import best_quality, usual_members
 from longtail.calibration import brier_score, expected_calibration_error, find_hits, log_loss
 from longtail.metrics import evaluate, macro_f1_at_k
 
@@ -65,14 +66,7 @@ def done_cells():
 def make(system, seed, *, unit_rows):
     if system != "Blend":
         return getattr(lt, system)(unit_rows=unit_rows, random_state=seed, n_jobs=1)
-    parts = {
-        "first": lt.DiSMEC(unit_rows=unit_rows),
-        "second": lt.FastXML(),
-        "third": lt.GBDTSparse(unit_rows=unit_rows),
-        # Neighbours in an embedding make other mistakes than the others; one learner is enough beside them.
-        "fourth": lt.SLEEC(unit_rows=unit_rows, n_learners=1, n_neighbours=100, n_iterations=5),
-    }
-    return lt.Blend(**parts, random_state=seed, n_jobs=1)
+    return best_quality(usual_members(unit_rows=unit_rows), random_state=seed, n_jobs=1)
 
 
 def measured(model, train, test, repeats):

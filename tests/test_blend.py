@@ -15,12 +15,13 @@ from sklearn.base import clone
 
 import longtail as lt
 from longtail._estimate import Estimate, probe_by_rows
-from longtail.blend import best_quality
+from longtail.blend import best_quality, usual_members
 from longtail.blend.weights import Candidates, blended, features_of, fit_logistic, gather, shares_of
 from longtail.cli.tune import tune
 from longtail.metrics import macro_f1_at_k, precision_at_k
 from longtail.saving import make_estimator
 from longtail.tuning import Autotuning, BlendTuning, Trial, autotune_blend
+from longtail.tuning.budget import UNTRAINABLE
 
 
 def some_rows(n_rows: int, seed: int) -> tuple[Any, Any]:
@@ -191,7 +192,9 @@ def test_blends_are_made_by_name_and_from_tuned_estimators() -> None:
     assert isinstance(made.second, lt.LabelTree)
     blend = best_quality([lt.DiSMEC(cost=3.0), lt.FastXML()], n_jobs=2)
     assert (blend.first.cost, blend.third, blend.n_jobs) == (3.0, None, 2)
-    assert best_quality().third is not None
+    assert [repr(getattr(best_quality(), name)) for name in ("first", "second", "third", "fourth")] == [
+        repr(member) for member in usual_members()
+    ]
     with pytest.raises(ValueError, match="members must be two to four estimators, got 1"):
         best_quality([lt.DiSMEC()])
 
@@ -233,28 +236,56 @@ def test_a_search_for_the_best_quality_ends_in_a_blend(monkeypatch: pytest.Monke
 
     def searched(model: Any, X: Any, y: Any, *, minutes: float, ranges: Any, measure: str, **_: Any) -> Autotuning:
         asked.append((type(model).__name__, minutes, measure))
+        if type(model) is lt.SLEEC:
+            assert set(ranges) == {"n_components", "n_graph_neighbours", "l2"}, "what the blend sets is not searched"
         if type(model) is lt.GBDTSparse:
-            raise ValueError("autotune: the model must train with the parameters as given; give more minutes")
+            raise ValueError(f"{UNTRAINABLE}the time was over; give more minutes")
         best = {"cost": 3.0} if type(model) is lt.DiSMEC else {}
         trials = [Trial(best, 50.0, 8.0, n_rows=100), Trial({}, 40.0, 1.0, n_rows=20)]
         return Autotuning(best, 50.0, 40.0, True, measure, type(model)(**model.get_params()).set_params(**best), trials)
 
     monkeypatch.setattr("longtail.tuning.blend.autotune", searched)
     found = autotune_blend(data.X, data.Y, minutes=32, measure="macro-F1@5", n_jobs=1, random_state=7)
-    assert asked == [(name, 8.0, "macro-F1@5") for name in ("DiSMEC", "FastXML", "GBDTSparse")]
+    assert asked == [(type(member).__name__, 6.4, "macro-F1@5") for member in usual_members()]
     order = np.random.default_rng([7, 0]).permutation(200)
     compared, training = order[20:40], order[40:]  # the first twenty choose
     part = clone(found.model).fit(data.X[training], data.Y[training])
     assert found.blend_score == macro_f1_at_k(part.predict_top_k(data.X[compared]), data.Y[compared], 5)
     assert found.is_better == (found.blend_score > 50.0)
-    assert list(found.left_out) == ["GBDTSparse"]
-    assert found.fit_seconds == pytest.approx(1.8 * (16 + 16))
+    assert found.left_out == {"GBDTSparse": "the time was over; give more minutes"}
+    assert found.fit_seconds == pytest.approx(1.8 * (16 + 16 + 16))
     again = make_estimator("blend", found.params | {"n_jobs": 1, "random_state": 7})
     assert again.first.cost == found.model.first.cost == 3.0
-    assert found.params == {"first": "DiSMEC", "first__cost": 3.0, "first__unit_rows": True, "second": "FastXML"}
+    assert [repr(member) for member in (again.second, again.third)] == [repr(usual_members()[i]) for i in (1, 3)]
+    part_names = {name.partition("__")[0] for name in found.params}
+    assert part_names == {"first", "second", "third"}
+    assert {name: found.params[name] for name in found.params if name.startswith(("first", "second"))} == {
+        "first": "DiSMEC",
+        "first__cost": 3.0,
+        "first__unit_rows": True,
+        "second": "FastXML",
+    }
     monkeypatch.setattr("longtail.tuning.blend.usual_members", lambda: [lt.DiSMEC(), lt.GBDTSparse()])
-    with pytest.raises(ValueError, match="two estimators must be trained in 1 minutes, but GBDTSparse"):
+    with pytest.raises(ValueError, match="trained in 1 minutes, but not GBDTSparse: the time was over; give more"):
         autotune_blend(data.X, data.Y, minutes=1)
+
+
+def test_a_member_that_does_not_fit_into_memory_is_left_out_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = lt.datasets.make_synthetic(n_rows=200, n_features=30, n_labels=6, labels_per_row=2)
+    monkeypatch.setattr("longtail.baselines.sleec.available_memory_bytes", lambda: 1000.0)
+    members = [lt.DiSMEC(), lt.FastXML(n_trees=5), lt.SLEEC(n_learners=1)]
+    monkeypatch.setattr("longtail.tuning.blend.usual_members", lambda: members)
+    found = autotune_blend(data.X, data.Y, minutes=0.1, n_jobs=1)
+    assert [type(each.model).__name__ for each in found.members] == ["DiSMEC", "FastXML"]
+    assert found.left_out["SLEEC"].startswith("SLEEC: 1 learner of 1 cluster with 30 features need at least 0.0 GB")
+
+
+def test_the_recommended_members_are_those_that_pages_and_help_name() -> None:
+    names = [type(member).__name__ for member in usual_members()]
+    assert [type(member).__name__ for member in lt.Blend()._fresh().values()] == names[:2]
+    written = ", ".join(names[:-1]) + f" and {names[-1]}"
+    assert written in " ".join(CliRunner().invoke(tune, ["--help"]).output.split())
+    assert written in " ".join(Path("docs/tail.md").read_text().replace("`", "").split())
 
 
 def test_a_blend_that_cannot_be_trained_is_not_said_to_lack_time(monkeypatch: pytest.MonkeyPatch) -> None:

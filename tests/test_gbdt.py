@@ -57,6 +57,13 @@ def test_obvious_clusters_are_learnt_and_the_deciding_feature_is_named() -> None
     assert model.feature_importances_.sum() == pytest.approx(1, abs=1e-5)
 
 
+def test_too_few_rows_for_any_split_are_said_to_be() -> None:
+    X, Y = clusters(n_rows=30)
+    with pytest.warns(UserWarning, match="no tree has a split, .* got 30 training rows and min_leaf_size=20; give"):
+        model = small().fit(X, Y)
+    assert len(np.unique(model.predict_top_k(X).label_ids, axis=0)) == 1
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10_000),

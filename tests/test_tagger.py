@@ -84,6 +84,11 @@ def test_include_ranks_only_what_is_asked_for(tagger: lt.Tagger) -> None:
         tagger.tag(["zebra"], include=["tiger"])
 
 
+def test_a_misspelt_label_to_exclude_is_an_error_that_names_close_ones(tagger: lt.Tagger) -> None:
+    with pytest.raises(ValueError, match="Tagger: exclude: there is no label 'gaem'; there is 'game'"):
+        tagger.tag(["chess"], exclude=["web", "gaem"])
+
+
 def test_labels_far_down_are_found_among_many(monkeypatch: pytest.MonkeyPatch) -> None:
     n_labels = 3000
     words = [f"w{i:04d}" for i in range(n_labels)]

@@ -23,6 +23,8 @@ public:
     bool empty() const { return best_.empty(); }
     // By label: the score that it needs to be looked at.
     const float* needed() const { return needed_; }
+    // The least logarithm of a score with which any label is looked at.
+    float least_log_needed() const { return table_->least_log_needed(level_); }
 
     void clear() {
         best_.clear();
@@ -82,6 +84,7 @@ private:
         if (best_.size() == top_k) {
             if (!comes_before(entry, best_.back())) return false;
         } else {
+            if (best_.empty()) best_.reserve(top_k);
             best_.push_back(entry);
         }
         std::size_t at = best_.size() - 1;

@@ -16,6 +16,7 @@ constexpr std::size_t kMaxEntries = 4'000'000;
 constexpr double kLeastLevel = 1e-8;  // of the greatest value; below it, all labels pass
 // Values are rounded to float32: a score is asked for that reaches a little less than the level.
 constexpr double kRounding = 1e-6;
+constexpr float kLogRounding = 1e-4F;
 
 constexpr float kAny = std::numeric_limits<float>::lowest();  // -infinity is the score of labels that never win
 constexpr float kNone = std::numeric_limits<float>::infinity();
@@ -79,6 +80,8 @@ ValueTable::ValueTable(const CurvesView& curves)
     for (std::size_t level = 0; level < n_levels; ++level) {
         for (std::size_t curve = 0; curve < of_curve.size(); ++curve)
             of_curve[curve] = score_needed(curves, curve, levels_[level]);
+        const float least = of_curve.empty() ? kAny : *std::min_element(of_curve.begin(), of_curve.end());
+        least_logs_.push_back(least > 0.0F ? std::log(least) - kLogRounding : -std::numeric_limits<float>::infinity());
         float* const needed = needed_.data() + level * n_padded_;
         for (std::size_t label = 0; label < curve_of_label_.size(); ++label)
             needed[label] = of_curve[curve_of_label_[label]];

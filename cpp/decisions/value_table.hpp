@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -41,11 +42,14 @@ public:
 
     // The greatest level that is not above a value, from `level` upwards; every label reaches level 0.
     std::size_t level_of(float value, std::size_t level = 0) const {
+        if (level == 0) return std::upper_bound(levels_.begin() + 1, levels_.end(), value) - levels_.begin() - 1;
         while (level + 1 < levels_.size() && levels_[level + 1] <= value) ++level;
         return level;
     }
     // For each label: with a score below this one its value is below the level. A little low, never too high.
     const float* scores_needed(std::size_t level) const { return needed_.data() + level * n_padded_; }
+    // The logarithm of the least of these over all labels, a little low; -infinity if that is not above 0.
+    float least_log_needed(std::size_t level) const { return least_logs_[level]; }
 
 private:
     struct Line {
@@ -60,6 +64,7 @@ private:
     std::vector<Line> lines_;    // of each curve, between each two knots: log-odds by score
     std::vector<float> levels_;  // rising from 0
     std::vector<float> needed_;  // level-major
+    std::vector<float> least_logs_;
     std::size_t n_padded_ = 0;
 };
 

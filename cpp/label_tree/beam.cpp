@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "base/lanes.hpp"
 #include "base/parallel_for.hpp"
 #include "base/top_k.hpp"
 #include "label_tree/collect_labels.hpp"
@@ -29,10 +31,10 @@ public:
     BeamSearch(const CsrView& x, const ForestView& forest, const BeamConfig& config)
         : x_(x), forest_(forest), config_(config), margins_(x, forest) {}
 
-    // Labels go to take_label(row, label, log_probability). With `routes`, nodes over labels are
-    // only recorded.
-    template <class TakeLabel>
-    void search(std::int64_t first_row, std::int64_t last_row, std::int32_t root, TakeLabel&& take_label,
+    // Labels go to labels.take(row, label, log_probability), or those of a leaf to labels.take_all if there is such.
+    // With `routes`, nodes over labels are only recorded.
+    template <class Labels>
+    void search(std::int64_t first_row, std::int64_t last_row, std::int32_t root, Labels& labels,
                 std::vector<Visit>* routes) {
         first_row_ = first_row;
         const std::int64_t n_rows = last_row - first_row;
@@ -43,7 +45,7 @@ public:
             for (std::size_t begin = 0; begin < visits_.size();) {
                 std::size_t end = begin;
                 while (end < visits_.size() && visits_[end].node == visits_[begin].node) ++end;
-                score_node(std::span(visits_).subspan(begin, end - begin), take_label, routes);
+                score_node(std::span(visits_).subspan(begin, end - begin), labels, routes);
                 begin = end;
             }
             visits_.clear();
@@ -64,8 +66,8 @@ public:
     }
 
 private:
-    template <class TakeLabel>
-    void score_node(std::span<const Visit> visits, TakeLabel& take_label, std::vector<Visit>* routes) {
+    template <class Labels>
+    void score_node(std::span<const Visit> visits, Labels& labels, std::vector<Visit>* routes) {
         const std::int64_t node = visits[0].node;
         const auto children = forest_.shape.children(node);
         if (routes) {
@@ -79,6 +81,8 @@ private:
         std::int64_t n_words = 0;
         for (const Visit& visit : visits) n_words += x_.row_size(first_row_ + visit.row);
         const std::int64_t first_edge = forest_.shape.child_indptr[node];
+        [[maybe_unused]] const bool is_leaf =
+            !children.empty() && std::all_of(children.begin(), children.end(), is_label);
         margins_.open(node, n_words);
         for (const Visit& visit : visits) {
             const auto sums = margins_.of_row(first_row_ + visit.row);
@@ -88,11 +92,17 @@ private:
                 logs_[edge] = forest_.biases[first_edge + edge] + scale * sums[edge];
             }
             config_.link.to_log_probabilities(logs_);
+            if constexpr (requires { &Labels::take_all; })
+                if (is_leaf) {
+                    logs_.resize((sums.size() + kLanes - 1) / kLanes * kLanes, -std::numeric_limits<float>::infinity());
+                    labels.take_all(visit.row, children, logs_, config_.path_weight, visit.log_probability);
+                    continue;
+                }
             for (std::size_t edge = 0; edge < children.size(); ++edge) {
                 if (!is_label(children[edge]))
                     next_[visit.row].push_back({visit.log_probability + logs_[edge], children[edge]});
                 else
-                    take_label(visit.row, ~children[edge], config_.path_weight * visit.log_probability + logs_[edge]);
+                    labels.take(visit.row, ~children[edge], config_.path_weight * visit.log_probability + logs_[edge]);
             }
         }
         margins_.close();
@@ -106,6 +116,10 @@ private:
     std::vector<Visit> visits_;
     std::vector<std::vector<ScoredLabel>> next_;  // inner children of each row, by log-probability
     std::vector<float> logs_;                     // of the children of a node
+};
+
+struct NoLabels {
+    void take(std::int32_t, std::int32_t, float) {}
 };
 
 std::int64_t n_blocks(const CsrView& x) { return (x.n_rows + kRowsPerBlock - 1) / kRowsPerBlock; }
@@ -152,10 +166,7 @@ void search_all(const CsrView& x, const ForestView& forest, const BeamConfig& co
         const std::int64_t last = std::min(x.n_rows, first + kRowsPerBlock);
         Collector& labels = collectors[worker];
         labels.begin(last - first);
-        const auto take = [&](std::int32_t row, std::int32_t label, float log_probability) {
-            labels.take(row, label, log_probability);
-        };
-        for (const std::int32_t root : forest.roots) searches[worker].search(first, last, root, take, nullptr);
+        for (const std::int32_t root : forest.roots) searches[worker].search(first, last, root, labels, nullptr);
         for (std::int64_t row = first; row < last; ++row) labels.write(row - first, row);
     });
 }
@@ -203,7 +214,7 @@ Routes route_rows(const CsrView& x, const ForestView& forest, const BeamConfig& 
     parallel_for(n_blocks(x), n_threads, control, [&](std::int64_t block, int worker) {
         const std::int64_t first = block * kRowsPerBlock;
         const std::int64_t last = std::min(x.n_rows, first + kRowsPerBlock);
-        const auto ignore = [](std::int32_t, std::int32_t, float) {};
+        NoLabels ignore;
         for (const std::int32_t root : forest.roots) searches[worker].search(first, last, root, ignore, &blocks[block]);
         blocks[block].shrink_to_fit();
     });

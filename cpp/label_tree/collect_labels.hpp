@@ -7,10 +7,12 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <vector>
 
+#include "base/lanes.hpp"
 #include "base/top_k.hpp"
 #include "decisions/best_values.hpp"
 
@@ -99,9 +101,49 @@ public:
         best.offer(std::exp(log_probability), label, static_cast<std::size_t>(top_k_));
     }
 
+    // Do so for many labels of a row, whose log-probabilities are weight · above + logs. These are padded with -infinity
+    // to a multiple of kLanes.
+    void take_all(std::int32_t row, std::span<const std::int32_t> children, const std::vector<float>& logs,
+                  float weight, float above) {
+        const auto take_between = [&](float least, float most) {
+            for (std::size_t first = 0; first < logs.size(); first += kLanes) {
+                Lanes lanes;
+                load(lanes, logs.data() + first);
+                std::uint32_t bits = bits_greater(lanes, Lanes{} + least) & ~bits_greater(lanes, Lanes{} + most);
+                for (; bits != 0; bits &= bits - 1) {
+                    const std::size_t i = first + static_cast<std::size_t>(std::countr_zero(bits));
+                    take(row, ~children[i], weight * above + logs[i]);
+                }
+            }
+        };
+        const auto least_log = [&] { return rows_[row].least_log_needed() - weight * above - kApart; };
+        const float reached = reached_by_top_k(logs, least_log()) - kApart;
+        take_between(reached, std::numeric_limits<float>::infinity());
+        take_between(least_log(), reached);
+    }
+
     void write(std::int64_t row, std::int64_t out_row) { rows_[row].write(*out_, out_row, top_k_); }
 
 private:
+    // More than what sums of log-probabilities are rounded by.
+    static constexpr float kApart = 1e-4F;
+
+    // A number that top_k of these reach, or a few more: the values of such labels show what others must be worth.
+    // Just `least` if hardly more than top_k reach that.
+    float reached_by_top_k(const std::vector<float>& logs, float least) const {
+        Lanes greatest, lanes;
+        load(greatest, logs.data());
+        for (std::size_t first = kLanes; first < logs.size(); first += kLanes) {
+            load(lanes, logs.data() + first);
+            greatest = max_lanes(greatest, lanes);
+        }
+        if (std::popcount(bits_greater(greatest, Lanes{} + least)) <= top_k_) return least;
+        float parts[kLanes];
+        store(greatest, parts);
+        std::nth_element(parts, parts + top_k_ - 1, parts + kLanes, std::greater<>());
+        return parts[top_k_ - 1];
+    }
+
     ValuedLabels* out_;
     const ValueTable* values_;
     std::int64_t top_k_;

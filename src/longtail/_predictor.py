@@ -26,6 +26,8 @@ from longtail.decisions.ranking import ByValue
 _FIRST_TOP_K = 32
 # Rankings are padded to top_k columns, so an absurd value would fill the memory.
 _MAX_TOP_K = 1_000_000
+# Rows times top_k, where top_k is above the number of labels: 800 MB.
+_MAX_PADDED = 100_000_000
 
 
 class Predictor(FittedModel):
@@ -54,7 +56,8 @@ class Predictor(FittedModel):
         ----------
         X : CSR matrix or array (n_rows, n_features)
         top_k : int, default 5
-            How many labels per row; rows with fewer candidates are padded with label -1 and score 0.
+            How many labels per row; rows with fewer candidates are padded with label -1 and score 0. Above the number
+            of labels, n_rows times top_k must be at most 100 million.
         utility : str, optional
             What the ranking is to be good for: "precision", "psp", "power:0.5", "macro-f1", "coverage" and others,
             see `longtail.decisions.rank`. Needs a calibrated model. By default a calibrated model ranks for
@@ -214,6 +217,11 @@ class Predictor(FittedModel):
         n_labels = fitted.facts.n_labels
         self._check_top_k(top_k, n_labels)
         rows = self._prepared(fitted.facts, X)
+        if top_k > n_labels and rows.shape[0] * top_k > _MAX_PADDED:
+            raise ValueError(
+                f"{type(self).__name__}: top_k must be at most {n_labels}, the number of labels, for so many rows; got "
+                f"{top_k} for {rows.shape[0]:,} rows, and padding may add up to {_MAX_PADDED:,} entries"
+            )
         calibration = fitted.facts.calibration
         check_max_loss(type(self).__name__, max_loss, utility, calibration)
         utility = check_utility(type(self).__name__, utility, calibration)

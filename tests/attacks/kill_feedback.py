@@ -81,7 +81,7 @@ class Attack:
             item = stored.feedback
             found[item.id] += 1
             sent = body(int(item.id))
-            if (item.text, list(item.accepted), item.author) != (sent["text"], sent["accepted"], sent["author"]):
+            if (item.text, list(item.added), item.author) != (sent["text"], sent["added"], sent["author"]):
                 wrong.append(f"{item.id} differs")
         store.close()
         wrong += [f"{number} is missing" for number in self.answered if found[str(number)] == 0]
@@ -94,7 +94,7 @@ class Attack:
 def body(number: int) -> dict[str, object]:
     """Make a post that can be recognised."""
     text = f"text {number} " + "web " * (number % 50)
-    return {"id": str(number), "text": text, "accepted": [f"label {number % 7}"], "author": f"client {number % 16}"}
+    return {"id": str(number), "text": text, "added": [f"label {number % 7}"], "author": f"client {number % 16}"}
 
 
 def attack(options: argparse.Namespace) -> dict[str, object]:

@@ -111,6 +111,13 @@ def test_more_labels_than_there_are_is_padding(estimator: XMCClassifier, toy: An
     assert (label_ids[:, 6:] == -1).all()
 
 
+def test_padding_that_would_fill_the_memory_is_refused(estimator: XMCClassifier, toy: Any) -> None:
+    X, Y = toy
+    many = X[np.zeros(101, dtype=np.int64)]
+    with pytest.raises(ValueError, match="top_k must be at most 6, the number of labels, for so many rows; got"):
+        estimator.fit(X, Y).predict_top_k(many, top_k=1_000_000)
+
+
 def test_huge_values_are_fitted_and_ranked_or_refused_but_never_crash(estimator: XMCClassifier, toy: Any) -> None:
     X, Y = toy
     for scale in (1e3, 1e13):

@@ -40,7 +40,7 @@ def test_corrections_are_learnt_and_rolled_back(model: Path) -> None:
     trained = version_of(model)
     before = score(model, "web::server")
     printed = longtail("learn", model).stdout
-    assert printed.startswith("2 texts: 3 labels (1 new) corrected, 1 new word, others unchanged; too few texts")
+    assert printed.startswith("2 texts: 3 labels (1 new: cave) corrected, 1 new word, others unchanged; too few texts")
     assert score(model, "web::server") < before - 0.1
     assert "cave" in lt.load(model, verify=True).label_names_
     assert "0 earlier models left" in longtail("rollback", model).stderr

@@ -88,7 +88,8 @@ def _metric(client, name):
         ("/api/tag", {"text": TEXT, "top_k": 1.5}, 422, "top_k must be an integer"),
         ("/api/tag", {"text": TEXT, "topk": 3}, 422, "topk is not a known field"),
         ("/api/tag", {"text": 5}, 422, "text must be a string"),
-        ("/api/tag", {"text": TEXT, "threshold": "high"}, 422, "threshold"),
+        ("/api/tag", {"text": TEXT, "threshold": "high"}, 422, "threshold must be a number or 'auto'"),
+        ("/api/tag", {"text": TEXT, "unseen": "yes"}, 422, "unseen must be true or false"),
         ("/api/tag", [TEXT], 422, "the body must be a JSON object"),
         ("/api/tag", {"text": TEXT, "threshold": "auto"}, 422, "needs a calibrated model"),
         ("/api/tag", {"text": TEXT, "utility": "psp"}, 422, "for a model that is not calibrated"),
@@ -130,6 +131,12 @@ def test_odd_bodies_never_break_the_service(client, body):
     answer = client.post("/api/tag", content=body, headers={"content-type": "application/json"})
     assert answer.status_code in (200, 400, 422)
     json.dumps(answer.json())
+
+
+def test_a_body_in_another_encoding_is_refused_in_words(client):
+    body = '{"text": "Müsli"}'.encode("latin-1")
+    answer = client.post("/api/tag", content=body, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]) == (400, "the body must be JSON in UTF-8")
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,8 @@ def test_feedback_is_deleted(client):
         ({"text": "x"}, "must not all be empty"),
         ({"text": "x", "accepted": ["a"], "rejected": ["a"]}, "right or wrong, got 'a' as both"),
         ({"text": "x", "accepted": ["a"] * 1001}, "accepted must have at most 1,000 items"),
+        ({"text": "x", "accepted": ["web::sever"]}, "there is no label 'web::sever'; there is 'web::server'"),
+        ({"text": "x", "accepted": ["brand::new"]}, "a label that is new to the model goes to added"),
         ({"text": "x", "accepted": ["a"], "who": "me"}, "who is not a known field"),
         ({"text": "x", "accepted": ["a"], "id": "i" * 101}, "id must have at most 100 characters"),
     ],

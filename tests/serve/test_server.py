@@ -170,6 +170,14 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
+def test_a_wrong_host_is_not_blamed_on_the_port(model, host):
+    done = run(str(model), "--host", host, "--port", "0")
+    assert done.returncode == 2
+    assert "--host must be a name or an address of this machine" in done.stderr
+    assert "--port" not in done.stderr
+
+
 def test_a_taken_port_is_one_line_and_exit_code_2(model):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = run(str(model), "--port", str(taken.getsockname()[1]))

@@ -16,10 +16,12 @@ from longtail._cancel import current_control
 from longtail._csr import csr_from_parts
 from longtail._fitted import Facts, Fitted, State
 from longtail._matrices import Matrix
+from longtail._os import available_memory_bytes
 from longtail._ranges import Between
 from longtail._rules import Int, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
+from longtail._words import counted
 from longtail.baselines.label_graph import embed_graph, neighbour_graph
 from longtail.baselines.ridge import Ridge
 from longtail.baselines.row_tree import RowTree, check_lists, grow_row_tree, join_row_trees, kept_lists
@@ -189,6 +191,7 @@ class SLEEC(XMCClassifier):
 
     def _fit(self, X: Matrix, Y: sp.csr_array, run: Run, **_options: Any) -> LocalEmbeddings:
         n_learners = self.n_learners if X.shape[0] > self.cluster_size else 1
+        self._require_memory(n_learners, *X.shape)
         shards = run_tasks(self, run, learn_learner, "learners", n_learners, arrays_of(X, Y))
         joined = {name: np.concatenate([shard[name] for shard in shards]) for name in _BY_CLUSTER}
         for name, array in joined.items():
@@ -196,6 +199,19 @@ class SLEEC(XMCClassifier):
                 raise ValueError(f"SLEEC: {name}_ overflowed float32; scale X down, or set unit_rows=True")
         tree, roots = join_row_trees(shards)
         return LocalEmbeddings(tree=tree, tree_roots=roots, row_begin=Y.indptr, row_label_ids=Y.indices, **joined)
+
+    def _require_memory(self, n_learners: int, n_rows: int, n_features: int) -> None:
+        """Raise MemoryError if the fitted arrays, which are copied once, would not fit: before hours of training."""
+        n_clusters = -(-n_rows // self.cluster_size)
+        needed = 8.0 * n_learners * self.n_components * (n_clusters * n_features + n_rows)
+        free = available_memory_bytes()
+        if needed > free:
+            raise MemoryError(
+                f"SLEEC: {counted(n_learners, 'learner')} of {counted(n_clusters, 'cluster')} with "
+                f"{counted(n_features, 'feature')} need at least "
+                f"{needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free; set a lower n_learners or "
+                "n_components, or a greater cluster_size"
+            )
 
     def _top_k(self, fitted: Fitted[LocalEmbeddings], X: Matrix, top_k: int) -> TopK:
         state, n_threads, control = fitted.state, resolve_n_jobs(self.n_jobs), current_control()

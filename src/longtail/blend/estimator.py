@@ -25,6 +25,7 @@ from longtail._rules import Instance, Nothing, Real
 from longtail._topk import TopK
 from longtail.blend.explanation import blended_contributions
 from longtail.blend.held_out import HeldOut
+from longtail.blend.members import usual_members
 from longtail.blend.weights import blended, gather
 from longtail.calibration import Calibration
 from longtail.calibration.power import Valued
@@ -32,7 +33,7 @@ from longtail.decisions import candidates_for
 from longtail.execution import Executor, Run
 
 _Member = Annotated[Any, Instance("XMCClassifier"), Nothing()]
-_NAMES = ("first", "second", "third", "fourth")
+NAMES = ("first", "second", "third", "fourth")
 _MIN_ROWS = 2
 
 
@@ -85,11 +86,11 @@ class Members(State):
 
     @property
     def all(self) -> list[XMCClassifier]:
-        return [model for name in _NAMES if (model := getattr(self, name)) is not None]
+        return [model for name in NAMES if (model := getattr(self, name)) is not None]
 
     def keep_labels(self, new_ids: NDArray[np.int32]) -> Members | None:
         places = np.flatnonzero(new_ids >= 0)
-        members = {name: getattr(self, name) for name in _NAMES}
+        members = {name: getattr(self, name) for name in NAMES}
         smaller = {name: None if model is None else model._with_labels_at(places) for name, model in members.items()}
         if any(smaller[name] is None for name, model in members.items() if model is not None):
             return None
@@ -128,6 +129,7 @@ class Blend(XMCClassifier):
     first, second : estimators, default DiSMEC(unit_rows=True) and FastXML()
         Trained as they are; each prepares rows in its own way. `combine` takes fitted ones.
     third, fourth : estimators, optional
+        `longtail.blend.best_quality` adds a GBDTSparse and a short SLEEC: better, and longer to train.
     held_out : float, default 0.2
         The share of the rows that weights are learnt on.
 
@@ -202,7 +204,7 @@ class Blend(XMCClassifier):
         >>> blend.predict_top_k(X[::25], top_k=1).label_ids.ravel()
         array([0, 1, 2, 3], dtype=int32)
         """
-        given = {name: model for name in _NAMES if (model := getattr(self, name)) is not None}
+        given = {name: model for name in NAMES if (model := getattr(self, name)) is not None}
         if not {"first", "second"} <= set(given):
             raise ValueError("Blend: first and second must be fitted estimators for combine, got None")
         members = {name: copy.copy(model) for name, model in given.items()}
@@ -313,12 +315,9 @@ class Blend(XMCClassifier):
 
     def _fresh(self) -> dict[str, XMCClassifier]:
         """Return copies of the estimators, not fitted, with the threads of the blend and its seed added to theirs."""
-        from longtail.dismec import DiSMEC
-        from longtail.fastxml import FastXML
-
-        given = {name: getattr(self, name) for name in _NAMES}
-        given["first"] = given["first"] or DiSMEC(unit_rows=True)
-        given["second"] = given["second"] or FastXML()
+        given = {name: getattr(self, name) for name in NAMES}
+        for name, usual in zip(("first", "second"), usual_members(), strict=False):
+            given[name] = given[name] or usual
         fresh = {
             name: type(model)(**model.get_params(deep=False)) for name, model in given.items() if model is not None
         }

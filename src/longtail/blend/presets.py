@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from longtail._base import XMCClassifier
-from longtail.blend.estimator import Blend
-
-_NAMES = ("first", "second", "third", "fourth")
+from longtail.blend.estimator import NAMES, Blend
+from longtail.blend.members import usual_members
 
 
 def best_quality(members: Iterable[XMCClassifier] = (), *, n_jobs: int | None = None, random_state: int = 0) -> Blend:
@@ -16,8 +15,8 @@ def best_quality(members: Iterable[XMCClassifier] = (), *, n_jobs: int | None = 
     Parameters
     ----------
     members : two to four estimators, optional
-        The best settings of different kinds of estimators, as a search finds them. Default: DiSMEC with unit rows,
-        FastXML, and GBDTSparse with unit rows.
+        The best settings of different kinds of estimators, as a search finds them. Default: those of
+        `usual_members`.
     n_jobs, random_state
         Of the blend.
 
@@ -29,9 +28,9 @@ def best_quality(members: Iterable[XMCClassifier] = (), *, n_jobs: int | None = 
     Blend(first=DiSMEC(cost=2.0), second=LabelTree())
     """
     given = list(members) or usual_members()
-    if not 2 <= len(given) <= len(_NAMES):
+    if not 2 <= len(given) <= len(NAMES):
         raise ValueError(f"best_quality: members must be two to four estimators, got {len(given)}")
-    return Blend(n_jobs=n_jobs, random_state=random_state).set_params(**dict(zip(_NAMES, given, strict=False)))
+    return Blend(n_jobs=n_jobs, random_state=random_state).set_params(**dict(zip(NAMES, given, strict=False)))
 
 
 def seconds_of_blend(fit_seconds: Iterable[float], held_out: float = 0.2) -> float:
@@ -46,12 +45,3 @@ def seconds_of_blend(fit_seconds: Iterable[float], held_out: float = 0.2) -> flo
     72.0
     """
     return (2 - held_out) * sum(fit_seconds)
-
-
-def usual_members() -> list[XMCClassifier]:
-    """Return estimators of three kinds, not fitted."""
-    from longtail.dismec import DiSMEC
-    from longtail.fastxml import FastXML
-    from longtail.gbdt import GBDTSparse
-
-    return [DiSMEC(unit_rows=True), FastXML(), GBDTSparse(unit_rows=True)]

@@ -78,7 +78,8 @@ def train(
     """Train a model on DATA and save it.
 
     Texts with label names become a Tagger that answers with names. Without an estimator, or with -e auto, one is chosen
-    that suits the data; -p max_seconds=60 limits the time that it may take.
+    that suits the data; -p max_seconds=60 limits the time that it may take. -e blend trains DiSMEC and FastXML and adds
+    up their scores; `longtail tune --blend` finds a better blend, which takes longer to train.
 
     \b
     Example:

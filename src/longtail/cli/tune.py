@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--blend",
     is_flag=True,
-    help="Best quality: tune DiSMEC, FastXML and GBDTSparse in --minutes, and check whether a blend of them is better.",
+    help="Best quality: tune DiSMEC, FastXML, GBDTSparse and SLEEC in --minutes, and check whether a blend is better.",
 )
 @click.option("--n-trials", type=click.IntRange(1), default=None, help="The first one is as given; default: 30.")
 @click.option("--measure", default="P@5", show_default=True, help="Metric to maximise; PSP@5 favours the tail.")
@@ -75,9 +75,10 @@ def tune(
 
     Prints the best parameters and the command that trains with them. With --log, a stopped search goes on where it was.
     With --minutes, many settings are tried on a few rows and only the best of them on all; the winner is compared with
-    the defaults on rows of its own, and the defaults are kept if it is not better. With --blend, three estimators get a
-    quarter of the minutes each; in the last quarter a blend of them is compared with the best of them. The command that
-    is printed trains the blend.
+    the defaults on rows of its own, and the defaults are kept if it is not better. With --blend, four estimators get a
+    fifth of the minutes each; in the last fifth a blend of them is compared with the best of them. An estimator that
+    cannot be trained in its share, or in the memory that is free, is left out. The command that is printed trains the
+    blend.
 
     \b
     Example, "FastXML-T" of the FastXML paper (table 2):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -186,8 +187,16 @@ class GBDTSparse(XMCClassifier):
         if held is not None:
             trees = trees[: boosting.n_best()]
         projection = np.array(trees[0]["projection"])
+        forest = join_trees(trees)
+        if self.max_depth > 0 and not len(forest.used_features) and _differ(train.Y):
+            warnings.warn(
+                "GBDTSparse: no tree has a split, so all rows get the same labels; got "
+                f"{train.X.shape[0]} training rows and min_leaf_size={self.min_leaf_size}; "
+                "give more rows, or a smaller min_leaf_size",
+                stacklevel=2,
+            )
         return Boosted(
-            forest=join_trees(trees),
+            forest=forest,
             feature_gains=sum_gains(trees, projection.shape[1] if projection.size else X.shape[1]),
             projection=projection,
             training_losses=np.concatenate([tree["loss"] for tree in trees]),
@@ -336,6 +345,12 @@ class GBDTSparse(XMCClassifier):
         weights = np.sign(columns) * sums.by_feature / np.where(sizes > 0, sizes, 1)
         shared = parts.astype(np.float64) @ weights
         return Contributions(feature_ids, shared, sums.score - float(shared.sum()), sums.score, exact=False)
+
+
+def _differ(Y: sp.csr_array) -> bool:
+    """Return whether some rows have a label that others do not have."""
+    counts = np.bincount(Y.indices)
+    return bool(((counts > 0) & (counts < Y.shape[0])).any())
 
 
 def _named(prefix: str, rows: LabelledRows) -> dict[str, NDArray[Any]]:

@@ -108,7 +108,7 @@ def create_app(
     _add_model(app, served, has_feedback=feedback, has_queue=queue is not None)
     if store is not None:
         is_private = api_key is not None or (hosts is not None and set(hosts) <= set(LOOPBACK_NAMES))
-        add_feedback(app, store, limits, is_private=is_private)
+        add_feedback(app, served, store, limits, is_private=is_private)
     if queue is not None:
         add_queue(app, Queue(served, Path(queue), store))
     _add_operations(app, served, board, can_reload=api_key is not None)
@@ -168,7 +168,9 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def http_error(request: Request, error: HTTPException) -> JSONResponse:
-        return refuse(error.status_code, str(error.detail), error.headers)
+        is_encoding = isinstance(error.__cause__, UnicodeDecodeError)  # FastAPI says only that it cannot parse the body
+        message = "the body must be JSON in UTF-8" if is_encoding else str(error.detail)
+        return refuse(error.status_code, message, error.headers)
 
     # The library's messages about values are written for callers.
     @app.exception_handler(ValueError)

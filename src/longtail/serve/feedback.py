@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from longtail.feedback import ConflictError, Feedback, FeedbackStore, record
 from longtail.serve.limits import Limits
+from longtail.serve.model import ServedModel
 from longtail.serve.schemas import ErrorResponse, LabelNames, Request
 
 _MAX_EXPORT_ROWS = 10_000
@@ -32,7 +33,11 @@ class FeedbackRequest(Request):
     """What somebody says about the labels of a text."""
 
     text: str
-    accepted: LabelNames = Field([], description="Proposed labels that are right.")
+    accepted: LabelNames = Field(
+        [],
+        description="Proposed labels that are right: of the model or its vocabulary, unless version is that of another "
+        "model.",
+    )
     rejected: LabelNames = Field([], description="Proposed labels that are wrong.")
     added: LabelNames = Field([], description="Labels that were missing; also labels that the model does not know.")
     complete: bool = Field(False, description="The accepted and added labels are all labels of this text.")
@@ -62,7 +67,7 @@ class DeletedResponse(BaseModel):
     n_deleted: int
 
 
-def add_feedback(app: FastAPI, store: FeedbackStore, limits: Limits, *, is_private: bool) -> None:
+def add_feedback(app: FastAPI, served: ServedModel, store: FeedbackStore, limits: Limits, *, is_private: bool) -> None:
     """Add the endpoints; export and deletion by author only to a service that has a key or is on loopback."""
 
     def check_private() -> None:
@@ -73,6 +78,12 @@ def add_feedback(app: FastAPI, store: FeedbackStore, limits: Limits, *, is_priva
         """Store what somebody says about the labels of a text; it is on disk when the answer comes."""
         given = body.model_dump(exclude_none=True)
         feedback = Feedback(**given)
+        model = served.current
+        if feedback.version in (None, model.version):
+            try:
+                model.tagger.check_labels("accepted", feedback.accepted)
+            except ValueError as error:
+                raise ValueError(f"{error}; a label that is new to the model goes to added") from None
         with http_errors():
             return FeedbackResponse(id=feedback.id, stored=store.add(feedback))
 

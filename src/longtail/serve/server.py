@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import gc
 import ipaddress
@@ -115,7 +116,15 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise OSError(f"cannot listen on {host} port {port}: {error.strerror}; choose another --port") from None
+        # create_server makes a plain OSError of what getaddrinfo raises, with the same number.
+        is_host = error.errno in (errno.EADDRNOTAVAIL, socket.EAI_NONAME, socket.EAI_AGAIN)
+        way_out = (
+            "--host must be a name or an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all of them"
+            if is_host
+            else "choose another --port"
+        )
+        reason = str(error.strerror).partition(" (while")[0]  # the address is named already
+        raise OSError(f"cannot listen on {host} port {port}: {reason}; {way_out}") from None
 
 
 def _url(host: str, port: int) -> str:

@@ -50,11 +50,20 @@ class FittedTagger(Estimator):
     def count_texts(self, names: Iterable[str]) -> list[int]:
         """Count the training texts of each of these labels; 0 for labels that only the vocabulary knows."""
         state = self._whole()
-        wanted = list(names)
-        unseen = {name for name in wanted if state.vocabulary is not None and name in state.vocabulary}
-        state.ids_of("count_texts", [name for name in wanted if name not in unseen])
+        wanted = state.known_names("count_texts", names)
         counts, ids = state.estimator.label_counts_, state.label_ids
         return [int(counts[ids[name]]) if name in ids else 0 for name in wanted]
+
+    def check_labels(self, what: str, names: Iterable[str]) -> None:
+        """Raise ValueError unless every name is that of a label of the model or of its vocabulary.
+
+        Parameters
+        ----------
+        what : str
+            What the names are, for the message.
+        names : names of labels
+        """
+        self._whole().known_names(what, names)
 
     def card(self) -> dict[str, Any]:
         """Describe the model: JSON values for people and pages."""

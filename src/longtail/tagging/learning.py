@@ -18,6 +18,8 @@ from longtail.tagging.state import TaggerState
 
 # With fewer held-back texts than this the shares say nothing.
 _MIN_HELD_BACK = 5
+# New labels that are named in a summary: a misspelt one should be seen.
+_MAX_SHOWN = 5
 
 
 class Verdicts(NamedTuple):
@@ -75,7 +77,8 @@ class Learnt:
 
     def __str__(self) -> str:
         words = f", {counted(self.n_new_words, 'new word')}" if self.n_new_words else ""
-        new = f" ({len(self.new_labels)} new)" if self.new_labels else ""
+        shown = ", ".join(self.new_labels[:_MAX_SHOWN]) + (", …" if len(self.new_labels) > _MAX_SHOWN else "")
+        new = f" ({len(self.new_labels)} new: {shown})" if self.new_labels else ""
         learnt = f"{counted(self.n_texts, 'text')}: {counted(self.n_corrected, 'label')}{new} corrected{words}"
         others = (
             f"{counted(self.n_others_changed, 'other label')} changed" if self.n_others_changed else "others unchanged"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +21,10 @@ from longtail.tagging.label_search import LabelSearch
 from longtail.tagging.name_matching import NameMatcher
 from longtail.tagging.vectorizer import TextVectorizer
 from longtail.vocabulary import Vocabulary
+
+# Labels that a message about an unknown one suggests. Spellings are compared with at most so many: 50 ms.
+_N_ALIKE = 3
+_MAX_COMPARED = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +119,24 @@ class TaggerState:
         wanted = checked_names(what, names)
         for name in wanted:
             if name not in self.label_ids:
-                alike = ", ".join(
-                    repr(self.label_names[label_id]) for label_id in self.search.find(name, 3, len(self.label_names))
-                )
-                raise ValueError(
-                    f"Tagger: {what}: there is no label {name!r}" + (f"; there is {alike}" if alike else "")
-                )
+                raise ValueError(self._no_label(what, name, len(self.label_names)))
         return [self.label_ids[name] for name in wanted]
+
+    def known_names(self, what: str, names: Iterable[str]) -> list[str]:
+        """Return names of labels of the model or of its vocabulary; any other is an error that suggests such ones."""
+        wanted = checked_names(what, names)
+        for name in wanted:
+            if name not in self.label_ids and (self.vocabulary is None or name not in self.vocabulary):
+                raise ValueError(self._no_label(what, name, len(self.searched_labels)))
+        return wanted
+
+    def _no_label(self, what: str, name: str, n_searched: int) -> str:
+        labels = self.searched_labels[:n_searched]
+        alike = [labels[label_id] for label_id in self.search.find(name, _N_ALIKE, n_searched)]
+        if not alike and n_searched <= _MAX_COMPARED:
+            alike = difflib.get_close_matches(name, labels, n=_N_ALIKE)
+        suggested = f"; there is {', '.join(map(repr, alike))}" if alike else ""
+        return f"Tagger: {what}: there is no label {name!r}{suggested}"
 
     def encode(self, labels: Any) -> tuple[sp.csr_array, int]:
         """Turn label names into a matrix over the known labels; also return how many names were unknown."""

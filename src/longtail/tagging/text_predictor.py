@@ -57,7 +57,7 @@ class TextPredictor(FittedTagger):
         include : names of labels, optional
             Rank only these.
         exclude : names of labels, optional
-            Leave these out, besides those that are `blocked`.
+            Leave these out, besides those that are `blocked`; labels of the model or of its vocabulary.
         utility : str, optional
             What the ranking is to be good for: "precision" puts the most probable labels first, "psp" favours rare
             labels, "power:0.5" lies between them; see `longtail.decisions.rank` for all of them. "macro-f1" and
@@ -75,7 +75,7 @@ class TextPredictor(FittedTagger):
         state = self._whole()
         calibration = state.calibration
         utility = _utility(state, utility)
-        banned = [*self._blocked(), *checked_names("exclude", exclude or ())]
+        banned = [*self._blocked(), *state.known_names("exclude", exclude or ())]
         if state.vocabulary is not None:
             banned += state.vocabulary.retired
         depth = DEEP_TOP_K if top_k is None else top_k

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -32,6 +33,8 @@ _N_LEVELS = 3
 _MIN_ROWS = 200
 _VALIDATION_SHARE = 0.2
 TOO_LATE = "the time was over"
+# How the message begins if not even the model as given can be trained; the reason follows.
+UNTRAINABLE = "autotune: the model must train with the parameters as given, but "
 
 
 @dataclass(frozen=True)
@@ -196,7 +199,7 @@ class _Search:
         first = self.trials[0]
         if first.score is None or first.confirmed is None:
             way_out = "; give more minutes" if first.error == TOO_LATE else ""
-            raise ValueError(f"autotune: the model must train with the parameters as given, but {first.error}{way_out}")
+            raise ValueError(f"{UNTRAINABLE}{first.error}{way_out}")
         whole = [self.trials[number] for number in self.done[-1]]
         best = max(whole, key=lambda trial: trial.score or 0.0)
         is_better = best is not first and best.confirmed is not None and best.confirmed > first.confirmed
@@ -242,9 +245,13 @@ class _Search:
         confirmed: float | None = None
         error: str | None = None
         try:
-            fitted = _with_params(self.model, params).fit(
-                _take(self.X, rows), _take(self.y, rows), progress=lambda done, total: time.monotonic() < self.deadline
-            )
+            with warnings.catch_warnings():  # a trial without any split is judged by its score
+                warnings.filterwarnings("ignore", message="GBDTSparse: no tree has a split")
+                fitted = _with_params(self.model, params).fit(
+                    _take(self.X, rows),
+                    _take(self.y, rows),
+                    progress=lambda done, total: time.monotonic() < self.deadline,
+                )
             score = self._measured(fitted, self.choosing)
             if level == len(self.levels) - 1:
                 confirmed = self._measured(fitted, self.confirming)
