@@ -128,7 +128,8 @@ cpp-test: $(VENV)/.built doctest
 	+$(BIN)/cmake --build $(BUILD) --target longtail_tests
 	$(BIN)/ctest --test-dir $(BUILD) --parallel 2 --output-on-failure
 
-# asan: address and undefined-behaviour sanitizers, tsan: thread sanitizer; both for the best instruction set of this machine.
+# asan: address and undefined-behaviour sanitizers, tsan: thread sanitizer, for the tests that start threads; both for the
+# best instruction set of this machine.
 # `make asan SANITIZED_ISAS=ON` takes AVX2 and AVX-512: too long for every run of CI.
 SANITIZED_ISAS ?= OFF
 asan tsan: $(VENV)/.ready doctest
