@@ -39,11 +39,12 @@ $(VENV)/.ready: $(VENV)/.runtime
 	@touch $@
 
 # ISAS=OFF builds only the best instruction set of this machine, for quick development builds; the demo always does.
-# LONGTAIL_CMAKE takes further settings, such as -Ccmake.define.LONGTAIL_PRECOMPILE=OFF.
+# LONGTAIL_CMAKE takes further settings, such as -Ccmake.define.LONGTAIL_PRECOMPILE=OFF. LONGTAIL_OPTIMIZE_ALL=OFF compiles
+# quickly what this machine cannot run.
 ISAS ?= ON
 BUILD := build/release
 install_longtail = $(PIP) install --no-build-isolation --no-deps -e . -Cbuild-dir=$(BUILD) \
-    -Ccmake.define.LONGTAIL_ALL_ISAS=$(1) $(LONGTAIL_CMAKE)
+    -Ccmake.define.LONGTAIL_ALL_ISAS=$(1) -Ccmake.define.LONGTAIL_OPTIMIZE_ALL=OFF $(LONGTAIL_CMAKE)
 $(VENV)/.built: $(VENV)/.ready $(SOURCES)
 	+$(call install_longtail,$(ISAS))
 	@touch $@
@@ -128,7 +129,8 @@ cpp-test: $(VENV)/.built doctest
 	+$(BIN)/cmake --build $(BUILD) --target longtail_tests
 	$(BIN)/ctest --test-dir $(BUILD) --parallel 2 --output-on-failure
 
-# asan: address and undefined-behaviour sanitizers, tsan: thread sanitizer; both for the best instruction set of this machine.
+# asan: address and undefined-behaviour sanitizers, tsan: thread sanitizer, for the tests that start threads; both for the
+# best instruction set of this machine.
 # `make asan SANITIZED_ISAS=ON` takes AVX2 and AVX-512: too long for every run of CI.
 SANITIZED_ISAS ?= OFF
 asan tsan: $(VENV)/.ready doctest
