@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/four.hpp"
 #include "base/lanes.hpp"
 
 #if defined(__AVX512F__)
@@ -68,43 +69,10 @@ inline __m512 gather(const float* a, const std::int32_t* rows) {
 
 // ---- list: rows and values --------------------------------------------------------------------------------------
 
-// Four lanes, written out: GCC vectorises sums over lists only with shuffles that cost more than the sums. Four loads
-// are as quick as the gathers of AVX2.
-using Four = float __attribute__((vector_size(4 * sizeof(float))));
-
-inline Four load_four(const float* values) {
-    using Unaligned = float __attribute__((vector_size(sizeof(Four)), aligned(alignof(float))));
-    return *reinterpret_cast<const Unaligned*>(values);
-}
-inline Four gather_four(const float* a, const std::int32_t* rows) {
-    return Four{a[rows[0]], a[rows[1]], a[rows[2]], a[rows[3]]};
-}
-
 inline Four magnitude(Four x) {
     using Words = std::int32_t __attribute__((vector_size(sizeof(Four))));
     return reinterpret_cast<Four>(reinterpret_cast<Words>(x) & 0x7FFFFFFF);
 }
-inline float add_lanes(Four lanes) { return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]); }
-
-// The sum over a list of term(value, a[row]), which must work on floats and on Four.
-template <class Term>
-float sum_list(const std::int32_t* rows, const float* values, std::int64_t n, const float* a, Term term) {
-    Four even = {};
-    Four odd = {};
-    std::int64_t k = 0;
-    for (; k + 8 <= n; k += 8) {
-        even += term(load_four(values + k), gather_four(a, rows + k));
-        odd += term(load_four(values + k + 4), gather_four(a, rows + k + 4));
-    }
-    if (k + 4 <= n) {
-        even += term(load_four(values + k), gather_four(a, rows + k));
-        k += 4;
-    }
-    float rest = 0.0F;
-    for (; k < n; ++k) rest += term(values[k], a[rows[k]]);
-    return add_lanes(even + odd) + rest;
-}
-
 inline float dot_list(const std::int32_t* rows, const float* values, std::int64_t n, const float* a) {
     float sum = 0.0F;
 #if defined(__AVX512F__)

@@ -165,10 +165,10 @@ NodeBuilder::FeatureSum NodeBuilder::sum_column(const std::int32_t* rows, const 
         sum = {kernels::add_lanes(plain_lanes), kernels::add_lanes(absolute_lanes)};
     }
 #endif
-    kernels::Four plain = {};
-    kernels::Four absolute = {};
+    Four plain = {};
+    Four absolute = {};
     for (; k + 4 <= count; k += 4) {
-        const kernels::Four ax = kernels::load_four(values + k) * kernels::gather_four(a, rows + k);
+        const Four ax = load_four(values + k) * pick_four(a, rows + k);
         plain += ax;
         absolute += kernels::magnitude(ax);
     }
@@ -178,8 +178,7 @@ NodeBuilder::FeatureSum NodeBuilder::sum_column(const std::int32_t* rows, const 
         rest.plain += ax;
         rest.absolute += std::fabs(ax);
     }
-    return {sum.plain + (kernels::add_lanes(plain) + rest.plain),
-            sum.absolute + (kernels::add_lanes(absolute) + rest.absolute)};
+    return {sum.plain + (add_lanes(plain) + rest.plain), sum.absolute + (add_lanes(absolute) + rest.absolute)};
 }
 
 void NodeBuilder::build_from_pool(const ColumnsView& pooled, std::span<const float> signed_costs) {

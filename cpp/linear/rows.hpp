@@ -4,58 +4,18 @@
 // not part of a row: solvers keep its weight apart.
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 
+#include "base/four.hpp"
 #include "base/views.hpp"
 #include "linear/lanes.hpp"
 
 namespace longtail::linear {
 
-// Four floats, built from single loads. A product takes 0.29 ns per entry this way, 0.45 in scalar code, and 0.61 with the
-// gathers of AVX-512 (Ice Lake, weights in the first-level cache): microcode against Downfall slows gathers down.
-using Four = float __attribute__((vector_size(4 * sizeof(float))));
-inline Four load_four(const float* source) {
-    Four values;
-    std::memcpy(&values, source, sizeof(values));
-    return values;
-}
-
-// The weights of four features in a row. Features are loaded two or four at a time: a sparse product waits for its loads.
-template <class Feature>
-Four weights_of_four(const Feature* features, const float* weights) {
-    constexpr int kBits = 8 * sizeof(Feature);
-    constexpr int kPerWord = 64 / kBits;
-    constexpr bool is_little = std::endian::native == std::endian::little;
-    std::uint64_t words[4 / kPerWord];
-    std::memcpy(words, features, sizeof(words));
-    const auto weight = [&](int i) {
-        const int place = is_little ? i % kPerWord : kPerWord - 1 - i % kPerWord;
-        return weights[static_cast<std::make_unsigned_t<Feature>>(words[i / kPerWord] >> (place * kBits))];
-    };
-    return Four{weight(0), weight(1), weight(2), weight(3)};
-}
-
 // Σ values[i] · weights[features[i]] over n entries. `Feature` is std::int32_t or std::uint16_t.
 template <class Feature>
 float sparse_dot(const Feature* features, const float* values, std::int64_t n, const float* weights) {
-    Four even = {};
-    Four odd = {};
-    std::int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        even += weights_of_four(features + i, weights) * load_four(values + i);
-        odd += weights_of_four(features + i + 4, weights) * load_four(values + i + 4);
-    }
-    if (i + 4 <= n) {
-        even += weights_of_four(features + i, weights) * load_four(values + i);
-        i += 4;
-    }
-    even += odd;
-    float rest = 0.0F;
-    for (; i < n; ++i) rest += values[i] * weights[features[i]];
-    return (even[0] + even[1]) + (even[2] + even[3]) + rest;
+    return sum_list(features, values, n, weights, [](auto value, auto weight) { return value * weight; });
 }
 
 // weights[features[i]] += scale · values[i] for n entries.
