@@ -121,3 +121,14 @@ def test_an_estimate_counts_equal_labels_in_size_but_not_in_time(
     assert ten.model_bytes == pytest.approx(
         sum(part.nbytes for part in vars(model._whole().state.index).values() if isinstance(part, np.ndarray)), rel=0.3
     )
+
+
+@pytest.mark.parametrize("weight_type", ["float32", "int8"])
+def test_labels_are_sorted_block_by_block(
+    rows_and_labels: tuple[sp.csr_array, sp.csr_array], monkeypatch: pytest.MonkeyPatch, weight_type: str
+) -> None:
+    X, Y = rows_and_labels
+    settings = {"weight_type": weight_type, "prune_below": 0.0}
+    each = lt.DiSMEC(**settings, keep_statistics=True).fit(X, Y)
+    monkeypatch.setattr(lt.dismec.index, "weights_per_block", lambda n_features: 7)
+    assert same_model(lt.DiSMEC(**settings).fit(X, Y), each)

@@ -70,8 +70,9 @@ def merge_shards(
             index_codes[places] = rounded.codes[kept]
         else:
             index_weights[places] = weights
-    index = WeightIndex(indptr, index_labels, index_weights, index_codes, steps.scales, size.biases)
-    return index if in_order else _sorted_by_label(index)
+    if not in_order:
+        _sort_labels(indptr, index_labels, index_weights, index_codes, n_labels)
+    return WeightIndex(indptr, index_labels, index_weights, index_codes, steps.scales, size.biases)
 
 
 def weights_per_block(n_features: int) -> int:
@@ -204,14 +205,35 @@ def append_labels(index: WeightIndex, new: WeightIndex) -> WeightIndex:
     )
 
 
-def _sorted_by_label(index: WeightIndex) -> WeightIndex:
-    shape = (len(index.indptr) - 1, len(index.biases))
-    places = sp.csr_array((np.arange(len(index.label_ids)), index.label_ids.copy(), index.indptr), shape=shape)
-    places.sort_indices()
-    order = places.data
-    codes = index.codes[order] if len(index.codes) else index.codes
-    weights = index.unpacked()[order]
-    return WeightIndex.packed(index.indptr, index.label_ids[order], weights, codes, index.scales, index.biases)
+def _sort_labels(
+    indptr: NDArray[np.int64],
+    label_ids: NDArray[np.int32],
+    weights: NDArray[np.float32],
+    codes: NDArray[np.int8],
+    n_labels: int,
+) -> None:
+    """Sort each feature's labels in place, a block of features at a time: the arrays may be larger than memory."""
+    n_features = len(indptr) - 1
+    n_wanted, first, n_exact = weights_per_block(n_features), 0, 0
+    while first < n_features:
+        last = int(np.searchsorted(indptr, indptr[first] + n_wanted, side="right")) - 1
+        last = min(max(last, first + 1), n_features)
+        entries = slice(indptr[first], indptr[last])
+        own, size = indptr[first : last + 1] - indptr[first], indptr[last] - indptr[first]
+        places = sp.csr_array((np.arange(size), np.array(label_ids[entries]), own), shape=(last - first, n_labels))
+        places.sort_indices()
+        label_ids[entries] = places.indices
+        if len(codes):
+            is_exact = codes[entries] == 0  # its weight stands among the exact ones
+            exact = slice(n_exact, n_exact + int(np.count_nonzero(is_exact)))
+            spread = np.zeros(size, dtype=np.float32)
+            spread[is_exact] = weights[exact]
+            codes[entries] = codes[entries][places.data]
+            weights[exact] = spread[places.data][is_exact[places.data]]
+            n_exact = int(exact.stop)
+        else:
+            weights[entries] = weights[entries][places.data]
+        first = last
 
 
 def _ends(counts: NDArray[np.int64]) -> NDArray[np.int64]:
