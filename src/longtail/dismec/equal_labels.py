@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from longtail._csr import take_lists
 from longtail._matrices import Columns
 
-# With fewer copies than this share of the labels, the weights need not be sorted again, which takes longer.
+# Merged weights of equal labels must be sorted: with fewer copies than this share, that costs more than it saves.
 _LEAST_SHARE = 0.05
 _NO_SALT = np.uint64(0)
 
@@ -45,7 +45,7 @@ class EqualLabels(NamedTuple):
         return self.members[places], np.repeat(np.arange(len(groups)), np.diff(indptr))
 
     def within(self, label_ids: NDArray[np.int64]) -> EqualLabels:
-        """Name the labels by what they are in `label_ids`, which increase."""
+        """Replace label numbers by the ids at these places of `label_ids`, which increase."""
         return EqualLabels(label_ids[self.first_ids], self.indptr, label_ids[self.members])
 
 
