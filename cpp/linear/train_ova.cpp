@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "linear/conjugate.hpp"
 #include "linear/list_trainer.hpp"
 #include "linear/logistic_samples.hpp"
 #include "linear/newton_lanes.hpp"
@@ -33,12 +34,16 @@ void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& m
             NewtonTrainer<Rows, Logistic>(rows, labels, moments, start, config, sink, control).train(label_ids);
         return;
     }
-    // The other two solvers use that all negatives of a label have one cost.
+    // The next solvers use that all negatives of a label have one cost.
     const bool is_weighted = !labels.row_weights.empty();
     if constexpr (Rows::kSparse)
         if (!is_weighted && start.kind != StartKind::zero &&
             (moments.has_postings() || PostingsTrainer::suits(rows, config)))
             label_ids = PostingsTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
+    if constexpr (Rows::kSparse)
+        if (!is_weighted && !label_ids.empty() && ConjugateTrainer::suits(start, config) && !moments.has_word_lists() &&
+            !ListTrainer::suits(rows, config))
+            label_ids = ConjugateTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
     if constexpr (Rows::kSparse)
         if (!is_weighted && start.kind != StartKind::zero && !label_ids.empty() &&
             (moments.has_word_lists() || ListTrainer::suits(rows, config)))

@@ -26,6 +26,9 @@ _PILOT_SECONDS = 5.0
 _LABELS_UNDER_WAY = 64
 _SAMPLE_BYTES_PER_FEATURE = 456  # of the solver with samples (logistic loss), for sixteen labels
 _NEWTON_BYTES_PER_FEATURE, _NEWTON_BYTES_PER_ROW = 7 * 64 + 4, 3 * 64  # of Newton steps over all rows
+# Of conjugate gradients, for sixteen labels: kMostCost of cpp/linear/conjugate.cpp.
+_CONJUGATE_BYTES_PER_FEATURE, _CONJUGATE_BYTES_PER_ROW = 2 * 64 + 16 * 16 + 12, 2 * 64 + 16 * 8 + 4
+_MAX_CONJUGATE_COST = 0.2
 _SCRATCH_BYTES = 4 << 20
 _MAX_GRAM_ROWS = 900  # of one matrix: kGramRows of cpp/linear/working_set.cpp
 _MAX_DUAL_GRAM_ROWS = 150  # kDualGramRows, for costs up to
@@ -159,7 +162,10 @@ def _bytes_per_thread(arrays: Arrays, params: dict[str, Any]) -> float:
     if "background" in arrays:  # one label's rows, and with lists of words a copy of all
         lists = 0 if len(arrays["postings_sums"]) else 16 * len(arrays["x_values"]) + 40 * n_rows
         return 8 * len(arrays["x_values"]) + 8 * n_rows + 64 * n_features + lists
-    return SCRATCH_BYTES_PER_FEATURE * n_features + _SCRATCH_BYTES
+    working_sets = SCRATCH_BYTES_PER_FEATURE * n_features + _SCRATCH_BYTES
+    if params["cost"] > _MAX_CONJUGATE_COST or "x_dense" in arrays:
+        return working_sets
+    return max(working_sets, _CONJUGATE_BYTES_PER_FEATURE * n_features + _CONJUGATE_BYTES_PER_ROW * n_rows)
 
 
 def _scratch_bytes(arrays: Arrays, params: dict[str, Any], n_jobs: int, pilot: _Pilot, strata: NDArray[Any]) -> float:

@@ -1,0 +1,158 @@
+#pragma once
+
+// Exact one-vs-all training by conjugate gradients over all rows, sixteen labels at a time, for the squared hinge.
+//
+// At low costs thousands of rows are active at the solution, each with a tiny gap and different ones for each label, so
+// that working sets hold a good part of X. But then the curvature is low as well, except along the bias: a few steps of
+// nonlinear conjugate gradients (Polak and Ribière) suffice if each step also takes the best bias. A step reads X twice
+// for sixteen labels: once for how their directions change all margins, and once, only the active rows, for their
+// gradients. Along a direction the objective is known exactly and minimised together with the bias.
+//
+// Labels begin at the solution for a label without positives (OvAP's problem, eq. 15), where the gradient of a label is
+// that of its positives alone.
+//
+// Margins are kept as v = w·x and δ = 1 + b, with b what the bias adds: negatives are active if δ + v > 0, and near that
+// border nothing is lost to rounding. Memory grows with the rows times sixteen, never with the labels.
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/aligned.hpp"
+#include "base/control.hpp"
+#include "linear/lanes.hpp"
+#include "linear/problem.hpp"
+#include "linear/rows.hpp"
+#include "linear/sink.hpp"
+#include "linear/starts.hpp"
+
+namespace longtail::linear {
+
+class ConjugateTrainer {
+public:
+    ConjugateTrainer(const SparseRows& rows, const OvaLabels& labels, const OvaMoments& moments, const OvaStart& start,
+                     const OvaConfig& config, LabelSink& sink, Control& control);
+
+    // Whether this way of training knows the configuration, and is quicker at its cost.
+    static bool suits(const OvaStart& start, const OvaConfig& config);
+
+    // Train the listed labels of the range; return those that should be trained another way.
+    std::vector<std::int32_t> train(std::span<const std::int32_t> label_ids);
+
+private:
+    // Rows that may be active somewhere along a step: v at its beginning, and how the direction changes it.
+    struct Movers {
+        AlignedVector<float> values;
+        AlignedVector<float> moves;
+
+        void clear();
+        void append(float value, float move);
+        std::int64_t size() const { return static_cast<std::int64_t>(values.size()); }
+    };
+    // The derivatives of the objective by the length t of a step and by δ.
+    struct Slopes {
+        double by_length;
+        double by_shift;
+        double length_length;
+        double length_shift;
+        double shift_shift;
+    };
+    struct NewtonStep {
+        double length;
+        double shift;
+    };
+    // Sums over active negatives.
+    struct Sums {
+        double gaps = 0.0;
+        double gap_moves = 0.0;
+        double n = 0.0;
+        double moves = 0.0;
+        double move_squares = 0.0;
+    };
+    struct Lane {
+        bool is_busy = false;
+        std::int64_t label = -1;
+        std::span<const std::int32_t> positives;  // sorted
+        LabelStart start;
+        double shift = 0.0;             // δ
+        double length = 0.0;            // t of this step
+        NewtonStep first = {};          // a first guess of the length, and of the change of δ
+        double along = 0.0;             // w · the direction, at the beginning of the step,
+        double square = 0.0;            // and ‖direction‖²
+        double gradient_square = 0.0;   // ‖∇L‖² at the end; the best bias leaves nothing of it in the bias
+        double objective = 0.0;         // L there,
+        std::int32_t n_active = 0;      // and the number of active rows
+        double end_norm = 0.0;          // the norm of the gradient to reach
+        int n_misses = 0;               // exact checks that failed
+        AlignedVector<float> weights;   // n_features
+        AlignedVector<float> gradient;  // the same
+        AlignedVector<float> earlier;   // the gradient before
+        AlignedVector<float> direction;
+        Movers negatives;
+        Movers positive_rows;
+        std::vector<std::int32_t> near_ids;  // negatives that are active or nearly so, for an exact check
+        LabelRecord record;
+    };
+    // The solution for a label without positives.
+    struct Background {
+        AlignedVector<float> weights;
+        AlignedVector<float> gradient;  // what is left of it
+        AlignedVector<float> margins;   // v of every row
+        double shift = 0.0;
+        double objective = 0.0;
+    };
+    enum class Outcome { goes_on, finished, refused };
+
+    void solve_background();
+    bool begin(int at, std::int64_t label);
+    void hand_over(Lane& lane);
+    void step();
+    void index_positives();
+    std::uint32_t positive_lanes(std::int64_t row, std::size_t& cursor) const;
+    void write_directions();
+    template <int kAhead>
+    void set_moves();
+    void guess_lengths();
+    void list_movers();
+    void search_line(Lane& lane) const;
+    void move_on();
+    void read_gradient(Lane& lane, int at);
+    void list_near(std::uint32_t which);
+    void set_direction(Lane& lane) const;
+    Outcome judge(Lane& lane);
+    bool may_end(const Lane& lane) const;
+    bool is_converged(Lane& lane);
+    Slopes slopes(const Lane& lane, const Sums& sums, double length, double shift) const;
+    static Sums sums_at(const Movers& rows, double length, double shift);
+    static NewtonStep newton_step(const Slopes& at);
+
+    const SparseRows& rows_;
+    const OvaLabels& labels_;
+    const OvaMoments& moments_;
+    const OvaConfig& config_;
+    LabelSink& sink_;
+    Control& control_;
+    Starter<SparseRows> starter_;
+    double cost_;
+    double stiffness_;  // of δ: 1 / bias²
+    std::int64_t n_features_;
+
+    std::vector<Lane> lanes_;
+    Background background_;
+    std::vector<std::pair<std::int32_t, std::int32_t>> positives_;  // (row, lane), sorted
+    AlignedVector<Lanes> directions_;                               // by feature
+    AlignedVector<Lanes> gradients_;                                // of the negatives' losses
+    AlignedVector<Lanes> margins_;                                  // v of each row,
+    AlignedVector<Lanes> moves_;                                    // and how the direction changes it
+    Lanes is_new_ = {};        // 1 in lanes that begin with the background's margins
+    Lanes is_busy_ = {};       // 1 in busy lanes
+    Sums first_sums_[kLanes];  // at the beginning of the step
+    Lanes reaches_ = {};       // rows are listed up to this length of the step
+    Lanes first_shifts_ = {};  // δ at the beginning of the step,
+    Lanes last_shifts_ = {};   // and at that length, and a little
+    double losses_[kLanes] = {};
+    AlignedVector<float> checked_;  // the gradient of an exact check
+};
+
+}  // namespace longtail::linear
