@@ -28,10 +28,10 @@ class Problem:
         slope = -2 * np.maximum(0, 1 - z) if self.loss == "squared_hinge" else -1 / (1 + np.exp(z))
         return self.penalty * w + self.X.T @ (self.c * self.y * slope)
 
-    def hessian_product(self, w, d):
+    def hessian(self, w):
         z = self.y * (self.X @ w)
         curvature = 2.0 * (z < 1) if self.loss == "squared_hinge" else 1 / ((1 + np.exp(z)) * (1 + np.exp(-z)))
-        return self.penalty * d + self.X.T @ (self.c * curvature * (self.X @ d))
+        return np.diag(self.penalty) + (self.X.T @ sp.diags_array(self.c * curvature) @ self.X).toarray()
 
     def tolerance(self, epsilon=0.01):
         """The right-hand side of eq. 12, with eq. 13."""
@@ -46,8 +46,7 @@ class Problem:
             g = self.gradient(w)
             if np.linalg.norm(g) <= tolerance * max(1, np.linalg.norm(self.gradient(0 * w))):
                 break
-            H = np.column_stack([self.hessian_product(w, e) for e in np.eye(len(w))])
-            p = -np.linalg.solve(H + 1e-12 * np.eye(len(w)), g)
+            p = -np.linalg.solve(self.hessian(w) + 1e-12 * np.eye(len(w)), g)
             step = 1.0
             while self.objective(w + step * p) > self.objective(w) + 0.01 * step * (g @ p) and step > 1e-10:
                 step /= 2

@@ -6,6 +6,7 @@ import doctest
 import importlib
 import os
 import re
+import runpy
 import shutil
 import socket
 import subprocess
@@ -64,26 +65,38 @@ def test_every_python_block_of_a_page_runs(page: str, tmp_path: Path, monkeypatc
         exec(compile(block, f"{page}.md", "exec"), names)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.cluster] if path.stem == "cluster" else [])
-        for path in sorted((ROOT / "examples").glob("*.py"))
-        if path.stem != "figures"
-    ],
-)
-def test_every_example_runs_and_draws_its_picture(path: Path, tmp_path: Path) -> None:
+EXAMPLES = {path.stem: path for path in sorted((ROOT / "examples").glob("*.py")) if path.stem != "figures"}
+PROGRAMS = ["tag_debian_packages", pytest.param("cluster", marks=pytest.mark.cluster)]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_examples_run_as_programs(name: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the examples draw")
     environment = os.environ | {"LONGTAIL_GALLERY": str(tmp_path)}
+    command = [sys.executable, EXAMPLES[name]]
     done = subprocess.run(
-        [sys.executable, path], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=600
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr
-    if path.stem == "tag_debian_packages":  # `make demo`, which runs without matplotlib
+    if name == "tag_debian_packages":  # `make demo`, which runs without matplotlib
         assert "because of:" in done.stdout
         assert "What to type next" in done.stdout
     else:
-        assert (tmp_path / f"{path.stem}.png").stat().st_size > 1000
+        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+
+
+# In this process, where scikit-learn and matplotlib are imported once for all.
+@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - {"tag_debian_packages", "cluster"}))
+def test_every_other_example_runs_and_draws_its_picture(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot", reason="the examples draw")
+    monkeypatch.setenv("LONGTAIL_GALLERY", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    runpy.run_path(str(EXAMPLES[name]), run_name="__main__")
+    pyplot.close("all")
+    assert (tmp_path / f"{name}.png").stat().st_size > 1000
 
 
 def examples() -> list[str]:

@@ -18,6 +18,7 @@ ROWS = [("1", "red apple", "fruit|red"), ("2", "green pear", "fruit|green"), ("3
 
 
 def run(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command as a process of its own; `longtail` is quicker where that is not the point."""
     command = [sys.executable, "-m", "longtail", *map(str, words)]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
@@ -36,7 +37,7 @@ def test_columns_are_named_and_the_understanding_is_printed(table: Path, tmp_pat
     assert trained.returncode == 0, trained.stderr
     assert "24 texts from column 'body'" in trained.stderr
     assert "4 labels" in trained.stderr
-    predicted = run("predict", model, table, "--json", "--top-k", "2", "--text-column", "body")
+    predicted = longtail("predict", model, table, "--json", "--top-k", "2", "--text-column", "body")
     first = json.loads(predicted.stdout.splitlines()[0])
     assert first["id"] == "1"
     assert set(first["labels"]) == {"fruit", "red"}
@@ -52,15 +53,15 @@ def test_a_file_is_not_taken_for_a_text(table: Path, tmp_path: Path) -> None:
     tagger = lt.Tagger(lt.Popularity(), lt.TextVectorizer(min_df=1)).fit(["a text"], [["label"]])
     lt.save(tagger, tmp_path / "m")
     for texts in ([table], ["a text", table]):
-        found = run("tag", tmp_path / "m", *texts)
-        assert found.returncode == 2
+        found = longtail("tag", tmp_path / "m", *texts, ok=False)
+        assert found.code == 2
         assert "is a file, but `tag` takes texts; use longtail predict" in found.stderr
 
 
 def test_tag_takes_long_texts_and_standard_input(tmp_path: Path) -> None:
     tagger = lt.Tagger(lt.Popularity(), lt.TextVectorizer(min_df=1)).fit(["a text"], [["label"]])
     lt.save(tagger, tmp_path / "m")
-    assert "label" in run("tag", tmp_path / "m", "text " * 2000).stdout, "longer than any file name"
+    assert "label" in longtail("tag", tmp_path / "m", "text " * 2000).stdout, "longer than any file name"
     piped = run("tag", tmp_path / "m", "-", stdin="a text\nmore text\n")
     assert piped.stdout.count("label") == 2, piped.stderr
 
