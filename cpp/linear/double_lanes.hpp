@@ -23,6 +23,14 @@ inline void store(const DoubleLanes& lanes, double* target) {
 }
 inline DoubleLanes above_zero(const DoubleLanes& lanes) { return lanes > DoubleLanes{} ? lanes : DoubleLanes{}; }
 
+inline DoubleLanes larger(const DoubleLanes& a, const DoubleLanes& b) { return a > b ? a : b; }
+inline bool is_any_above_zero(const DoubleLanes& lanes) {
+    const auto above = lanes > DoubleLanes{};
+    std::int64_t any = 0;
+    for (int lane = 0; lane < kDoubleLanes; ++lane) any |= above[lane];
+    return any != 0;
+}
+
 inline double sum(const DoubleLanes& lanes) {
     double total = 0.0;
     for (int lane = 0; lane < kDoubleLanes; ++lane) total += lanes[lane];

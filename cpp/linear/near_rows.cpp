@@ -55,8 +55,7 @@ void NearRows::clear_rows() {
     values.clear();
     offsets.clear();
     runs_.clear();
-    first_pair = 0;
-    last_pair = 0;
+    size_begins.fill(0);
 }
 
 double NearRows::norm_square(const std::vector<double>& v) const {
@@ -81,7 +80,10 @@ void NearRows::evaluate(Evaluation& out) const {
     const double t = point[n_words];
     out.gradient = point;
     out.slopes.resize(offsets.size());
-    out.active.clear();
+    if (out.active.size() < offsets.size() + 1) out.active.resize(offsets.size() + 1);
+    if (out.moving.size() < offsets.size() + 1) out.moving.resize(offsets.size() + 1);
+    out.n_alone = 0;
+    out.n_moving = 0;
     out.run_diagonal.assign(n_words + 1, 0.0);
     out.run_cross.assign(n_words + 1, 0.0);
     out.objective = 0.0;
@@ -89,52 +91,97 @@ void NearRows::evaluate(Evaluation& out) const {
     out.slope_sum = 0.0;
     out.n_active = 0;
     for (std::size_t i = 0; i < n_words; ++i) out.objective += 0.5 * point[i] * point[i];
-    evaluate_rows(0, n_positives, out);
+    evaluate_rows<true>(0, n_positives, out);
     for (const Run& run : runs_) has_background ? evaluate_run<true>(run, out) : evaluate_run<false>(run, out);
-    const std::size_t n_before = out.active.size();
-    evaluate_pairs(out);
-    out.n_active += static_cast<std::int64_t>(out.active.size() - n_before);
-    evaluate_rows(last_pair, static_cast<std::int64_t>(offsets.size()), out);
+    evaluate_sized<2>(out);
+    evaluate_sized<3>(out);
+    evaluate_sized<4>(out);
+    evaluate_rows<false>(size_begins[kSizes], static_cast<std::int64_t>(offsets.size()), out);
+    out.n_active += out.n_alone;
     out.objective += out.loss;
-    out.gradient[n_words] = 0.0;
-    if (!has_background) {
-        out.objective += 0.5 * config.stiffness * (t - 1.0) * (t - 1.0);
-        out.gradient[n_words] = config.stiffness * (t - 1.0) + out.slope_sum;
-        if (t > 0.0) {
-            out.objective += config.cost * config.n_far * t * t;
-            out.gradient[n_words] += 2.0 * config.cost * config.n_far * t;
-        }
+    if (has_background) return;
+    out.objective += 0.5 * config.stiffness * (t - 1.0) * (t - 1.0);
+    if (t > 0.0) out.objective += config.cost * config.n_far * t * t;
+}
+
+// Rows follow one another that share a word, and would wait for each other's sum: so every other row has its own.
+void NearRows::finish(Evaluation& out) {
+    other_gradient_.assign(point.size(), 0.0);
+    double* sums = out.gradient.data();
+    double* other_sums = other_gradient_.data();
+    for (std::int64_t place = 0; place < out.n_moving; ++place) {
+        const std::int32_t row = out.moving[place];
+        const double slope = out.slopes[row];
+        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) sums[words[i]] += slope * values[i];
+        std::swap(sums, other_sums);
     }
+    for (std::size_t i = 0; i + 1 < point.size(); ++i) out.gradient[i] += other_gradient_[i];
+    const double t = point.back();
+    out.gradient.back() = has_background ? 0.0 : config.stiffness * (t - 1.0) + out.slope_sum;
+    if (!has_background && t > 0.0) out.gradient.back() += 2.0 * config.cost * config.n_far * t;
     out.gradient_square = norm_square(out.gradient);
 }
 
+// Rows of any number of words.
+template <bool kPositive>
 void NearRows::evaluate_rows(std::int64_t begin, std::int64_t end, Evaluation& out) const {
     const double t = point.back();
     const double held = has_background ? 2.0 * config.cost * t : 0.0;  // what an offset above zero takes off the slope
-    double loss = 0.0;  // sums of their own: writes to the gradient would make the compiler store them at every row
-    double held_margins = 0.0;
-    double slope_sum = 0.0;
+    const double cost = kPositive ? config.positive_cost : config.cost;
     for (std::int64_t row = begin; row < end; ++row) {
         double margin = t * offsets[row];
         for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) margin += point[words[i]] * values[i];
-        const bool is_positive = row < n_positives;
-        const double gap = is_positive ? 2.0 - margin : margin;
+        const double gap = std::max(kPositive ? 2.0 - margin : margin, 0.0);
         const double taken_off = held * std::max(0.0F, offsets[row]);
-        double slope = -taken_off;
-        if (gap > 0.0) {
-            const double cost = is_positive ? config.positive_cost : config.cost;
-            slope += (is_positive ? -2.0 : 2.0) * cost * gap;
-            loss += cost * gap * gap;
-            ++out.n_active;
-            out.active.push_back(static_cast<std::int32_t>(row));
-        }
+        const double slope = (kPositive ? -2.0 : 2.0) * cost * gap - taken_off;
         out.slopes[row] = slope;
-        if (slope == 0.0) continue;
+        out.loss += cost * gap * gap;
+        out.objective -= taken_off * margin;
+        out.slope_sum += slope;
+        out.active[out.n_alone] = static_cast<std::int32_t>(row);
+        out.n_alone += gap > 0.0 ? 1 : 0;
+        out.moving[out.n_moving] = static_cast<std::int32_t>(row);
+        out.n_moving += slope != 0.0 ? 1 : 0;
+    }
+}
+
+// Negatives that all have so many words. Which of them are above their margin cannot be foreseen: so there are no
+// branches, and rows are written to the lists in any case.
+template <int kWords>
+void NearRows::evaluate_sized(Evaluation& out) const {
+    const double t = point.back();
+    const double twice = 2.0 * config.cost;
+    const double held = has_background ? twice * t : 0.0;
+    const std::int64_t end = size_begins[kWords - kFirstSize + 1];
+    const std::int64_t begin = size_begins[kWords - kFirstSize];
+    const double* const weights = point.data();
+    const std::int32_t* own_words = words.data() + begins[begin];
+    const float* own_values = values.data() + begins[begin];
+    double* const slopes = out.slopes.data();
+    std::int32_t* active = out.active.data() + out.n_alone;
+    std::int32_t* moving = out.moving.data() + out.n_moving;
+    double squares = 0.0;
+    double held_margins = 0.0;
+    double slope_sum = 0.0;
+    for (std::int64_t row = begin; row < end; ++row, own_words += kWords, own_values += kWords) {
+        const double offset = offsets[row];
+        double margin = t * offset;
+        for (int i = 0; i < kWords; ++i) margin += weights[own_words[i]] * own_values[i];
+        const double gap = std::max(margin, 0.0);
+        const double taken_off = held * std::max(offset, 0.0);
+        const double slope = twice * gap - taken_off;
+        slopes[row] = slope;
+        squares += gap * gap;
         held_margins += taken_off * margin;
         slope_sum += slope;
-        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) out.gradient[words[i]] += slope * values[i];
+        *active = static_cast<std::int32_t>(row);
+        active += margin > 0.0 ? 1 : 0;
+        *moving = static_cast<std::int32_t>(row);
+        moving += slope != 0.0 ? 1 : 0;
     }
-    out.loss += loss;
+    out.n_alone = active - out.active.data();
+    out.n_moving = moving - out.moving.data();
+    out.loss += config.cost * squares;
     out.objective -= held_margins;
     out.slope_sum += slope_sum;
 }
@@ -172,79 +219,65 @@ void NearRows::evaluate_run(const Run& run, Evaluation& out) const {
     out.run_cross[run.word] += twice * sum(sums.own);
 }
 
-void NearRows::evaluate_pairs(Evaluation& out) const {
-    const double t = point.back();
-    const double twice = 2.0 * config.cost;
-    const double held = has_background ? twice * t : 0.0;
-    double squares = 0.0;
-    double held_margins = 0.0;
-    double slope_sum = 0.0;
-    std::int64_t i = begins[first_pair];
-    for (std::int64_t row = first_pair; row < last_pair; ++row, i += 2) {
-        const double offset = offsets[row];
-        const double margin = t * offset + point[words[i]] * values[i] + point[words[i + 1]] * values[i + 1];
-        const double gap = std::max(margin, 0.0);
-        const double taken_off = held * std::max(offset, 0.0);
-        const double slope = twice * gap - taken_off;
-        out.slopes[row] = slope;
-        if (slope == 0.0 && gap == 0.0) continue;
-        if (gap > 0.0) out.active.push_back(static_cast<std::int32_t>(row));
-        squares += gap * gap;
-        held_margins += taken_off * margin;
-        slope_sum += slope;
-        out.gradient[words[i]] += slope * values[i];
-        out.gradient[words[i + 1]] += slope * values[i + 1];
-    }
-    out.loss += config.cost * squares;
-    out.objective -= held_margins;
-    out.slope_sum += slope_sum;
-}
-
 // The active rows as the Hessian sees them, and its diagonal. Rows of one word only add to the entries of that word and
 // the shift: most rows are such, and are no longer looked at one by one.
 void NearRows::set_active_rows(double own_shift) {
-    pair_words_.clear();
-    pair_values_.clear();
+    const std::int32_t* const active = at_.active.data();
+    const std::int32_t* const active_end = active + at_.n_alone;
+    const std::int64_t first = std::lower_bound(active, active_end, size_begins[0]) - active;
+    const std::int64_t last = std::lower_bound(active, active_end, size_begins[1]) - active;
     active_begins_.assign(1, 0);
     active_words_.clear();
     active_values_.clear();
     active_bends_.clear();
-    diagonal_ = at_.run_diagonal;
-    for (double& entry : diagonal_) entry += 1.0;
+    own_diagonal_ = at_.run_diagonal;
+    for (double& entry : own_diagonal_) entry += 1.0;
+    own_diagonal_.back() = own_shift + at_.run_diagonal.back();
     cross_ = at_.run_cross;
-    double alone = own_shift + at_.run_diagonal.back();
+    set_active_pairs(first, last);
     double together = 0.0;
-    for (const std::int32_t row : at_.active) {
+    diagonal_ = own_diagonal_;
+    for (std::int64_t place = 0; place < at_.n_alone; ++place) {
+        if (place == first) place = last;
+        if (place == at_.n_alone) break;
+        const std::int32_t row = active[place];
         const double bend = 2.0 * (row < n_positives ? config.positive_cost : config.cost);
-        const std::int64_t begin = begins[row];
-        const std::int64_t end = begins[row + 1];
-        if (row >= first_pair && row < last_pair) {
-            together += bend;
-            pair_words_.insert(pair_words_.end(), {words[begin], words[begin + 1]});
-            pair_values_.insert(pair_values_.end(), {values[begin], values[begin + 1]});
-            continue;
-        }
-        if (end - begin <= 1) {
-            alone += bend;
-            if (begin == end) continue;
-            diagonal_[words[begin]] += bend * values[begin] * values[begin];
-            cross_[words[begin]] += bend * values[begin];
-            continue;
-        }
         together += bend;
-        active_words_.insert(active_words_.end(), words.begin() + begin, words.begin() + end);
-        active_values_.insert(active_values_.end(), values.begin() + begin, values.begin() + end);
-        active_begins_.push_back(static_cast<std::int64_t>(active_words_.size()));
         active_bends_.push_back(bend);
+        for (std::int64_t i = begins[row]; i < begins[row + 1]; ++i) {
+            active_words_.push_back(words[i]);
+            active_values_.push_back(values[i]);
+            diagonal_[words[i]] += bend * values[i] * values[i];
+        }
+        active_begins_.push_back(static_cast<std::int64_t>(active_words_.size()));
     }
-    own_diagonal_ = diagonal_;
-    own_diagonal_.back() = alone;
-    for (std::size_t i = 0; i < pair_words_.size(); ++i)
-        diagonal_[pair_words_[i]] += 2.0 * config.cost * pair_values_[i] * pair_values_[i];
-    for (std::size_t row = 0; row < active_bends_.size(); ++row)
-        for (std::int64_t i = active_begins_[row]; i < active_begins_[row + 1]; ++i)
-            diagonal_[active_words_[i]] += active_bends_[row] * active_values_[i] * active_values_[i];
-    diagonal_.back() = has_background ? 1.0 : alone + together;
+    diagonal_.back() = has_background ? 1.0 : own_diagonal_.back() + together;
+}
+
+// The part of the Hessian that active rows with two words add, those between two places of the list: to the diagonal, to
+// what is shared with the shift, and one entry for each row, by the smaller of its words.
+void NearRows::set_active_pairs(std::int64_t first, std::int64_t last) {
+    const double twice = 2.0 * config.cost;
+    entry_begins_.assign(point.size() + 1, 0);
+    for (std::int64_t place = first; place < last; ++place) {
+        const std::int64_t i = begins[at_.active[place]];
+        ++entry_begins_[std::min(words[i], words[i + 1]) + 2];
+    }
+    for (std::size_t word = 2; word < entry_begins_.size(); ++word) entry_begins_[word] += entry_begins_[word - 1];
+    if (entries_.size() < static_cast<std::size_t>(last - first))
+        entries_.resize(static_cast<std::size_t>(last - first));
+    for (std::int64_t place = first; place < last; ++place) {
+        const std::int64_t i = begins[at_.active[place]];
+        const double value = values[i];
+        const double other_value = values[i + 1];
+        own_diagonal_[words[i]] += twice * value * value;
+        own_diagonal_[words[i + 1]] += twice * other_value * other_value;
+        cross_[words[i]] += twice * value;
+        cross_[words[i + 1]] += twice * other_value;
+        entries_[entry_begins_[std::min(words[i], words[i + 1]) + 1]++] = {std::max(words[i], words[i + 1]),
+                                                                           twice * value * other_value};
+    }
+    own_diagonal_.back() += twice * static_cast<double>(last - first);
 }
 
 // product_ = H · direction_, whose shift is `shift`.
@@ -256,15 +289,15 @@ void NearRows::set_product(double shift) {
         product_[i] = own_diagonal_[i] * direction_[i] + cross_[i] * shift;
         shift_product += cross_[i] * direction_[i];
     }
-    const double twice = 2.0 * config.cost;
-    for (std::size_t i = 0; i < pair_words_.size(); i += 2) {
-        const std::int32_t first = pair_words_[i];
-        const std::int32_t second = pair_words_[i + 1];
-        const double bend =
-            twice * (shift + direction_[first] * pair_values_[i] + direction_[second] * pair_values_[i + 1]);
-        shift_product += bend;
-        product_[first] += bend * pair_values_[i];
-        product_[second] += bend * pair_values_[i + 1];
+    for (std::size_t word = 0; word + 1 < n; ++word) {
+        if (entry_begins_[word] == entry_begins_[word + 1]) continue;
+        const double own = direction_[word];
+        double sum = 0.0;
+        for (std::int64_t i = entry_begins_[word]; i < entry_begins_[word + 1]; ++i) {
+            sum += entries_[i].bend * direction_[entries_[i].word];
+            product_[entries_[i].word] += entries_[i].bend * own;
+        }
+        product_[word] += sum;
     }
     for (std::size_t row = 0; row < active_bends_.size(); ++row) {
         const std::int64_t end = active_begins_[row + 1];
@@ -313,7 +346,7 @@ void NearRows::set_step(double tolerance) {
 
 bool NearRows::descend(double tolerance, int max_steps, bool keeps_history, LabelRecord& record) {
     const std::size_t n = point.size();
-    evaluate(at_);
+    refresh();
     int n_lifted = 0;
     for (int steps = 0; at_.gradient_square > tolerance * tolerance; ++steps) {
         if (steps >= max_steps) return false;
@@ -333,6 +366,7 @@ bool NearRows::descend(double tolerance, int max_steps, bool keeps_history, Labe
             if (is_lower) break;
         }
         if (!is_lower) return false;
+        finish(trial_);
         std::swap(at_, trial_);
         n_lifted = point.back() > 0.0 ? n_lifted + 1 : 0;
         ++record.iterations;

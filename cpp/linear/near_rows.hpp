@@ -10,6 +10,7 @@
 // is given: far rows have gap t·o and, by the background's own optimality, cancel together with its weights out of the
 // gradient, except for what the rows here would have added: so each row here takes that part off its slope.
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -29,9 +30,11 @@ public:
     std::vector<float> values;
     std::vector<float> offsets;
     std::int64_t n_core = 0;
-    std::int64_t first_pair = 0;  // negatives that have two words
-    std::int64_t last_pair = 0;   // the first row after them
-    std::vector<double> point;    // weights of the words, then t
+    // After the runs: the first rows with two words, three and four, and then the first of the others.
+    static constexpr int kFirstSize = 2;
+    static constexpr int kSizes = 3;
+    std::array<std::int64_t, kSizes + 1> size_begins{};
+    std::vector<double> point;  // weights of the words, then t
 
     void clear_rows();
     void add_run(std::int64_t first_row, std::int64_t last_row, std::int32_t word);  // negatives with this word alone
@@ -41,7 +44,10 @@ public:
     // most `tolerance`; false when that fails.
     bool descend(double tolerance, int max_steps, bool keeps_history, LabelRecord& record);
 
-    void refresh() { evaluate(at_); }  // after `point` was changed from outside
+    void refresh() {  // after `point` was changed from outside
+        evaluate(at_);
+        finish(at_);
+    }
 
     double gradient_square() const { return at_.gradient_square; }    // at `point`; t is left out with a background
     const std::vector<double>& slopes() const { return at_.slopes; }  // of every row
@@ -62,31 +68,43 @@ private:
         double loss = 0.0;
         double slope_sum = 0.0;
         double gradient_square = 0.0;
-        std::int64_t n_active = 0;         // rows above their margin;
-        std::vector<std::int32_t> active;  // those of them that are in no run
+        std::int64_t n_active = 0;         // rows above their margin
+        std::vector<std::int32_t> active;  // those of them that are in no run: the first so many,
+        std::int64_t n_alone = 0;
+        std::vector<std::int32_t> moving;  // and in the same way those with a slope
+        std::int64_t n_moving = 0;
         std::vector<double> slopes;
         std::vector<double> gradient;
         // What active rows of runs add to the Hessian: to the diagonal (the shift last), and to a word and the shift.
         std::vector<double> run_diagonal;
         std::vector<double> run_cross;
     };
-    void evaluate(Evaluation& out) const;
+    void evaluate(Evaluation& out) const;  // without the gradient, but for what runs add to it
+    void finish(Evaluation& out);          // add the rest of the gradient
+    template <bool kPositive>
     void evaluate_rows(std::int64_t begin, std::int64_t end, Evaluation& out) const;
+    template <int kWords>
+    void evaluate_sized(Evaluation& out) const;
     template <bool kHolds>
     void evaluate_run(const Run& run, Evaluation& out) const;
-    void evaluate_pairs(Evaluation& out) const;
     void set_step(double tolerance);
     void set_active_rows(double own_shift);
+    void set_active_pairs(std::int64_t first, std::int64_t last);
     void set_product(double shift);
     double norm_square(const std::vector<double>& v) const;
 
     std::vector<Run> runs_;
     Evaluation at_;
     Evaluation trial_;
-    // For the products of a step: the active pairs, then the other active rows of several words, behind one another, and
-    // what those of one word add.
-    std::vector<std::int32_t> pair_words_;
-    std::vector<float> pair_values_;
+    std::vector<double> other_gradient_;
+    // For the products of a step: of active rows with two words the entries of the Hessian, by their smaller word, then
+    // the other active rows of several words, behind one another, and what adds to the diagonal.
+    struct Entry {
+        std::int32_t word;
+        double bend;
+    };
+    std::vector<std::int64_t> entry_begins_;
+    std::vector<Entry> entries_;
     std::vector<std::int64_t> active_begins_;
     std::vector<std::int32_t> active_words_;
     std::vector<float> active_values_;

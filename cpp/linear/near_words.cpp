@@ -1,6 +1,7 @@
 #include "linear/near_words.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <numeric>
 
@@ -98,7 +99,7 @@ void NearWords::arrange(NearRows& near) {
     free_words_.resize(n_entries + 1);  // entries that are not kept are written too, and then written over
     free_values_.resize(n_entries + 1);
     classes_.resize(n_rows);
-    class_begins_.assign(n_free + 3, 0);
+    class_begins_.assign(n_free + NearRows::kSizes + 2, 0);
     std::size_t n_kept = 0;
     for (std::size_t row = 0; row < n_rows; ++row) {
         const std::size_t begin = n_kept;
@@ -111,7 +112,8 @@ void NearWords::arrange(NearRows& near) {
         }
         if (row < n_positives) continue;
         const std::size_t n_own = n_kept - begin;
-        classes_[row] = n_own == 1 ? free_words_[begin] : static_cast<std::int32_t>(n_free) + (n_own == 2 ? 0 : 1);
+        const std::size_t size_class = std::min<std::size_t>(n_own - NearRows::kFirstSize, NearRows::kSizes);
+        classes_[row] = n_own == 1 ? free_words_[begin] : static_cast<std::int32_t>(n_free + size_class);
         ++class_begins_[classes_[row] + 1];
     }
     free_begins_[n_rows] = static_cast<std::int64_t>(n_kept);
@@ -120,12 +122,15 @@ void NearWords::arrange(NearRows& near) {
     near.clear_rows();
     for (std::size_t word = 0; word < n_free; ++word)
         near.add_run(class_begins_[word], class_begins_[word + 1], static_cast<std::int32_t>(word));
-    near.first_pair = class_begins_[n_free];
-    near.last_pair = class_begins_[n_free + 1];
-    // Rows of one word and of two have known places for their entries; the others follow in the order they have here.
+    std::copy_n(class_begins_.begin() + static_cast<std::int64_t>(n_free), near.size_begins.size(),
+                near.size_begins.begin());
+    // Rows of up to four words have known places for their entries; the others follow in the order they have here.
     const std::int64_t first_entry = free_begins_[n_positives];
-    const std::int64_t pair_entry = first_entry + near.first_pair - near.n_positives;
-    const std::int64_t rest_entry = pair_entry + 2 * (near.last_pair - near.first_pair);
+    std::array<std::int64_t, NearRows::kSizes + 1> size_entries;
+    size_entries[0] = first_entry + near.size_begins[0] - near.n_positives;
+    for (int i = 0; i < NearRows::kSizes; ++i)
+        size_entries[i + 1] =
+            size_entries[i] + (NearRows::kFirstSize + i) * (near.size_begins[i + 1] - near.size_begins[i]);
     order_.resize(n_rows);
     near.offsets.resize(n_rows);
     near.begins.resize(n_rows + 1);
@@ -136,11 +141,12 @@ void NearWords::arrange(NearRows& near) {
     std::copy_n(free_begins_.begin(), n_positives, near.begins.begin());
     std::copy_n(free_words_.begin(), first_entry, near.words.begin());
     std::copy_n(free_values_.begin(), first_entry, near.values.begin());
-    for (std::int64_t row = near.n_positives; row < near.first_pair; ++row)
+    for (std::int64_t row = near.n_positives; row < near.size_begins[0]; ++row)
         near.begins[row] = first_entry + row - near.n_positives;
-    for (std::int64_t row = near.first_pair; row < near.last_pair; ++row)
-        near.begins[row] = pair_entry + 2 * (row - near.first_pair);
-    std::int64_t at = rest_entry;
+    for (int i = 0; i < NearRows::kSizes; ++i)
+        for (std::int64_t row = near.size_begins[i]; row < near.size_begins[i + 1]; ++row)
+            near.begins[row] = size_entries[i] + (NearRows::kFirstSize + i) * (row - near.size_begins[i]);
+    std::int64_t at = size_entries[NearRows::kSizes];
     for (std::size_t row = n_positives; row < n_rows; ++row) {
         const auto own_class = static_cast<std::size_t>(classes_[row]);
         const std::int64_t place = class_begins_[own_class]++;
@@ -151,16 +157,15 @@ void NearWords::arrange(NearRows& near) {
             const std::int64_t entry = first_entry + place - near.n_positives;
             near.words[entry] = free_words_[begin];
             near.values[entry] = free_values_[begin];
-        } else if (own_class == n_free) {
-            const std::int64_t entry = pair_entry + 2 * (place - near.first_pair);
-            std::copy_n(free_words_.begin() + begin, 2, near.words.begin() + entry);
-            std::copy_n(free_values_.begin() + begin, 2, near.values.begin() + entry);
         } else {
-            near.begins[place] = at;
-            for (std::int64_t i = begin; i < free_begins_[row + 1]; ++i, ++at) {
-                near.words[at] = free_words_[i];
-                near.values[at] = free_values_[i];
+            const bool is_sized = own_class < n_free + NearRows::kSizes;
+            if (!is_sized) near.begins[place] = at;
+            std::int64_t entry = near.begins[place];
+            for (std::int64_t i = begin; i < free_begins_[row + 1]; ++i, ++entry) {
+                near.words[entry] = free_words_[i];
+                near.values[entry] = free_values_[i];
             }
+            if (!is_sized) at = entry;
         }
     }
     near.begins[n_rows] = at;

@@ -10,6 +10,7 @@
 // words would have n copies. The gap of each row in the background (background.hpp) is there too, at the row and at its
 // postings.
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -73,6 +74,7 @@ struct PostingsView {
     void prefetch_place(std::int64_t posting) const {
         __builtin_prefetch(copy_begins.data() + posting);
         __builtin_prefetch(row_ids.data() + posting);
+        if (!posting_gaps.empty()) __builtin_prefetch(posting_gaps.data() + posting);
     }
     void prefetch(std::int64_t posting) const {
         __builtin_prefetch(copy_features.data() + copy_begins[posting]);
@@ -131,6 +133,7 @@ public:
         word |= bit;
         return is_new;
     }
+    void clear() { std::fill(words_.begin(), words_.end(), 0); }
     // visit(i) for all of them in order, and remove them.
     template <class Visit>
     void take_all(const Visit& visit) {

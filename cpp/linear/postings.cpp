@@ -39,6 +39,7 @@ PostingsTrainer::PostingsTrainer(const SparseRows& rows, const OvaLabels& labels
                     : moments.postings),
       rows_(postings_.ordered),
       is_core_(rows.n_features()),
+      is_seen_(rows.n_rows()),
       is_listed_(rows.n_rows()),
       near_words_(postings_) {
     near_.stops_when_lifted = true;
@@ -132,73 +133,21 @@ bool PostingsTrainer::train_label(std::int64_t label) {
     return false;
 }
 
-// The positives, and the rows with several of their words, as they look through those words; the others are in the
-// columns of the words. The largest column is not walked through: such a row is in another one too.
-void PostingsTrainer::find_rows(std::span<const std::int32_t> positives) {
-    core_.clear();
-    listed_.assign(positives.size(), -1);
-    core_.n_positives = static_cast<std::int64_t>(positives.size());
-    for (const std::int32_t original : positives) {
-        const std::int32_t row = postings_.places[original];
-        core_.rows.push_back(row);
-        is_listed_.add(row);
-        rows_.for_each(row, [&](std::int32_t feature, float value) {
-            near_words_.make_free(feature);
-            is_core_.add(feature);
-            core_.places.push_back(near_words_.number(feature));
-            core_.values.push_back(value);
-        });
-        core_.begins.push_back(static_cast<std::int64_t>(core_.places.size()));
-    }
-    const std::vector<std::int32_t>& features = near_words_.free_features();
-    n_core_ = static_cast<std::int64_t>(features.size());
-    std::size_t largest = 0;
-    std::int64_t n_postings = 0;
-    for (std::size_t place = 0; place < features.size(); ++place) {
-        const std::int64_t begin = postings_.indptr[features[place]];
-        const std::int64_t size = postings_.indptr[features[place] + 1] - begin;
-        core_.columns.push_back(
-            {postings_.values.data() + begin, postings_.sums.data() + begin, postings_.squares.data() + begin, size});
-        if (size > core_.columns[largest].size) largest = place;
-        n_postings += size;
-    }
-    for (std::size_t place = 0; place < features.size(); ++place)
-        if (place != largest) list_rows(features[place]);
-    // Each row that is not listed is in one column.
-    const std::int64_t n_found =
-        n_postings - static_cast<std::int64_t>(core_.places.size()) + static_cast<std::int64_t>(core_.rows.size());
-    core_.config = {config_.cost, start_.positive_cost, 1.0 / (static_cast<double>(config_.bias) * config_.bias),
-                    static_cast<double>(rows_.n_rows() - n_found)};
-}
-
-// List the rows of a column that have other words of the positives too.
-void PostingsTrainer::list_rows(std::int32_t feature) {
-    const auto is_core = [&](std::int32_t other) { return is_core_.has(other); };
-    for (std::int64_t i = postings_.indptr[feature]; i < postings_.indptr[feature + 1]; ++i) {
-        if (postings_.count_words(i, is_core) < 2) continue;
-        const std::int32_t row = postings_.row_ids[i];
-        if (!is_listed_.add(row)) continue;
-        const auto [others, values] = postings_.row(i);
-        core_.rows.push_back(row);
-        listed_.push_back(i);
-        for (std::size_t j = 0; j < others.size(); ++j) {
-            if (!is_core_.has(others[j])) continue;
-            core_.places.push_back(near_words_.number(others[j]));
-            core_.values.push_back(values[j]);
-        }
-        core_.begins.push_back(static_cast<std::int64_t>(core_.places.size()));
-    }
-}
-
-// Begin where the mean of the positives has margin 1, and a row without any of their words -1.
+// Begin where the mean of the positives has margin 1, and a row without any of their words -1. Words with many rows get
+// small weights: large ones would lift all these rows above their margin.
 void PostingsTrainer::start_words() {
     core_.point.assign(static_cast<std::size_t>(n_core_) + 1, 0.0);
     const std::int64_t end = core_.begins[core_.n_positives];
     for (std::int64_t i = 0; i < end; ++i) core_.point[core_.places[i]] += core_.values[i];
     double square = 0.0;
-    for (const double sum : core_.point) square += sum * sum;
+    for (std::int64_t place = 0; place < n_core_; ++place) {
+        const WordColumn& column = core_.columns[place];
+        const double sum = core_.point[place];
+        core_.point[place] = sum / (1.0 + 2.0 * config_.cost * (column.squares[column.size] - column.squares[0]));
+        square += sum * core_.point[place];
+    }
     const double scale = square > 0.0 ? 2.0 * static_cast<double>(core_.n_positives) / square : 0.0;
-    for (double& sum : core_.point) sum *= scale;
+    for (double& weight : core_.point) weight *= scale;
 }
 
 // Solve over the near rows; with a background also find the scale at which the bias weight rests. The rows here hardly

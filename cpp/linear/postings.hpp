@@ -45,7 +45,11 @@ public:
 private:
     bool train_label(std::int64_t label);
     void find_rows(std::span<const std::int32_t> positives);
-    void list_rows(std::int32_t feature);
+    void find_shared_by_words(std::size_t largest);
+    void find_shared_by_rows(std::size_t largest);
+    void list_shared();
+    void sort_pairs(int by);
+    void list_row(std::int64_t posting);
     void start_words();
     bool begin_near(bool by_background);
     bool solve_columns();
@@ -78,6 +82,13 @@ private:
     LabelRecord record_;
     std::int64_t n_core_ = 0;           // words of the positives: the first ones that are free
     BitSet is_core_;                    // their features
+    BitSet is_seen_;                    // rows, while columns are compared; else empty
+    std::vector<std::int64_t> shared_;  // postings of rows with several of those features
+    std::vector<WordPair> pairs_;       // those with two of them,
+    std::vector<std::int64_t> pair_postings_;
+    std::vector<WordPair> sorted_pairs_;
+    std::vector<std::int64_t> sorted_postings_;
+    std::vector<std::size_t> pair_begins_;
     BitSet is_listed_;                  // rows that core_ lists,
     std::vector<std::int64_t> listed_;  // a posting of each; of a positive none
     WordProblem core_;

@@ -14,10 +14,8 @@ double PostingsTrainer::bias_entry() const {
 
 // The rows with a word that hold the background: once its weight moves they no longer follow it.
 void PostingsTrainer::find_holders(std::int32_t feature) {
-    for (std::int64_t i = postings_.holder_indptr[feature]; i < postings_.holder_indptr[feature + 1]; ++i) {
-        const std::int64_t posting = postings_.indptr[feature] + postings_.holder_places[i];
-        if (!near_words_.has_row(postings_.row_ids[posting])) joining_.push_back(posting);
-    }
+    for (std::int64_t i = postings_.holder_indptr[feature]; i < postings_.holder_indptr[feature + 1]; ++i)
+        joining_.push_back(postings_.indptr[feature] + postings_.holder_places[i]);  // near ones do not join again
 }
 
 // The scale at which the far rows pull as much as they do when each of them has the gap `lift`.
@@ -65,14 +63,11 @@ bool PostingsTrainer::solve_columns() {
         near_.add_run(first, last, static_cast<std::int32_t>(place));
     }
     const auto n_listed = static_cast<std::int64_t>(core_.rows.size());
-    near_.first_pair = static_cast<std::int64_t>(near_.offsets.size());
-    for (const bool takes_pairs : {true, false}) {
-        for (std::int64_t i = core_.n_positives; i < n_listed; ++i) {
-            if ((core_.begins[i + 1] - core_.begins[i] == 2) != takes_pairs) continue;
-            column_postings_.push_back(listed_[i]);
-            add_listed(i);
-        }
-        if (takes_pairs) near_.last_pair = static_cast<std::int64_t>(near_.offsets.size());
+    near_.size_begins.fill(static_cast<std::int64_t>(near_.offsets.size()) + core_.n_pairs);
+    near_.size_begins[0] = static_cast<std::int64_t>(near_.offsets.size());
+    for (std::int64_t i = core_.n_positives; i < n_listed; ++i) {
+        column_postings_.push_back(listed_[i]);
+        add_listed(i);
     }
     if (!solve_near()) return false;
     const std::vector<double>& slopes = near_.slopes();

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "linear/cholesky.hpp"
+#include "linear/double_lanes.hpp"
 
 namespace longtail::linear {
 
@@ -14,12 +16,31 @@ constexpr double kArmijo = 0.01;
 }  // namespace
 
 void WordProblem::clear() {
+    n_pairs = 0;
+    first_values_.clear();
+    second_values_.clear();
+    run_ends_.clear();
     columns.clear();
     begins.assign(1, 0);
     places.clear();
     values.clear();
     rows.clear();
     point.clear();
+}
+
+void WordProblem::add_pairs(std::span<const WordPair> pairs) {
+    n_pairs = static_cast<std::int64_t>(pairs.size());
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+        const WordPair& pair = pairs[i];
+        if (i > 0 && pair.places != pairs[i - 1].places) run_ends_.push_back(static_cast<std::int64_t>(i));
+        rows.push_back(pair.row);
+        places.insert(places.end(), pair.places.begin(), pair.places.end());
+        values.insert(values.end(), pair.values.begin(), pair.values.end());
+        begins.push_back(begins.back() + 2);
+        first_values_.push_back(pair.values[0]);
+        second_values_.push_back(pair.values[1]);
+    }
+    if (!pairs.empty()) run_ends_.push_back(n_pairs);
 }
 
 void WordProblem::evaluate(Evaluation& out) const {
@@ -67,62 +88,127 @@ void WordProblem::add_columns(Evaluation& out) const {
 }
 
 void WordProblem::add_lists(Evaluation& out) const {
+    const double t = point.back();
+    for (std::int64_t row = 0; row < n_positives; ++row) add_list(row, out);
+    // Most negative rows are below their margin, in their columns too.
+    const std::int64_t last_pair = n_positives + n_pairs;
+    std::int64_t first = 0;
+    for (const std::int64_t end : run_ends_) {
+        add_pair_run(first, end, out);
+        first = end;
+    }
+    std::int64_t i = begins[last_pair];
+    for (std::int64_t row = last_pair; row < static_cast<std::int64_t>(rows.size()); ++row) {
+        double sum = 0.0;
+        double largest = -std::numeric_limits<double>::infinity();
+        for (; i < begins[row + 1]; ++i) {
+            const double own = point[places[i]] * values[i];
+            sum += own;
+            largest = std::max(largest, own);
+        }
+        if (t + std::max(sum, largest) > 0.0) add_list(row, out);
+    }
+}
+
+// Add pairs of the same two words, and take back what they add in their columns.
+void WordProblem::add_pair_run(std::int64_t first, std::int64_t last, Evaluation& out) const {
+    const std::int32_t* const own_places = places.data() + begins[n_positives + first];
+    const std::size_t f = own_places[0];
+    const std::size_t g = own_places[1];
+    const double t = point.back();
+    const double first_weight = point[f];
+    const double second_weight = point[g];
+    DoubleLanes sums[10] = {};
+    const DoubleLanes one = DoubleLanes{} + 1.0;
+    std::int64_t pair = first;
+    for (; pair + kDoubleLanes <= last; pair += kDoubleLanes) {
+        const DoubleLanes x = load_doubles(first_values_.data() + pair);
+        const DoubleLanes y = load_doubles(second_values_.data() + pair);
+        const DoubleLanes x_margin = t + first_weight * x;
+        const DoubleLanes y_margin = t + second_weight * y;
+        const DoubleLanes margin = x_margin + second_weight * y;
+        if (!is_any_above_zero(larger(margin, larger(x_margin, y_margin)))) continue;
+        const DoubleLanes gap = above_zero(margin);
+        const DoubleLanes x_gap = above_zero(x_margin);
+        const DoubleLanes y_gap = above_zero(y_margin);
+        const DoubleLanes n = margin > DoubleLanes{} ? one : DoubleLanes{};
+        const DoubleLanes x_n = n - (x_margin > DoubleLanes{} ? one : DoubleLanes{});
+        const DoubleLanes y_n = n - (y_margin > DoubleLanes{} ? one : DoubleLanes{});
+        sums[0] += gap * gap - x_gap * x_gap - y_gap * y_gap;
+        sums[1] += x_n + y_n - n;
+        sums[2] += gap - x_gap - y_gap;
+        sums[3] += (gap - x_gap) * x;
+        sums[4] += (gap - y_gap) * y;
+        sums[5] += x_n * x;
+        sums[6] += y_n * y;
+        sums[7] += x_n * x * x;
+        sums[8] += y_n * y * y;
+        sums[9] += n * x * y;
+    }
+    const std::size_t k = columns.size();
+    const double twice = 2.0 * config.cost;
+    double* const hessian = out.hessian.data();
+    const double n = sum(sums[1]);
+    out.objective += config.cost * sum(sums[0]);
+    out.n_active += static_cast<std::int64_t>(n);
+    out.gradient[k] += twice * sum(sums[2]);
+    out.gradient[f] += twice * sum(sums[3]);
+    out.gradient[g] += twice * sum(sums[4]);
+    hessian[k * (k + 1) + k] += twice * n;
+    hessian[k * (k + 1) + f] += twice * sum(sums[5]);
+    hessian[k * (k + 1) + g] += twice * sum(sums[6]);
+    hessian[f * (k + 1) + f] += twice * sum(sums[7]);
+    hessian[g * (k + 1) + g] += twice * sum(sums[8]);
+    hessian[std::max(f, g) * (k + 1) + std::min(f, g)] += twice * sum(sums[9]);
+    for (; pair < last; ++pair) {
+        const double x = first_weight * first_values_[pair];
+        const double y = second_weight * second_values_[pair];
+        if (t + std::max(x + y, std::max(x, y)) > 0.0) add_list(n_positives + pair, out);
+    }
+}
+
+// Add a row of the lists, and take back what it adds in its columns.
+void WordProblem::add_list(std::int64_t row, Evaluation& out) const {
     const std::size_t k = columns.size();
     const double t = point[k];
     double* const last = out.hessian.data() + k * (k + 1);
     const double twice = 2.0 * config.cost;
-    for (std::int64_t row = 0; row < static_cast<std::int64_t>(rows.size()); ++row) {
-        const bool is_positive = row < n_positives;
-        const std::int64_t begin = begins[row];
-        const std::int64_t end = begins[row + 1];
-        double margin = t;
-        double largest = 0.0;
-        if (end - begin ==
-            2) {  // most of them, and a loop that ends after two turns, or after three, is hard to foresee
-            const double first = point[places[begin]] * values[begin];
-            const double second = point[places[begin + 1]] * values[begin + 1];
-            margin += first + second;
-            largest = std::max(first, second);
-        } else {
-            for (std::int64_t i = begin; i < end; ++i) {
-                const double own = point[places[i]] * values[i];
-                margin += own;
-                largest = i == begin ? own : std::max(largest, own);
-            }
-        }
-        // Most rows are below their margin, in their columns too.
-        if (!is_positive && std::max(margin, t + largest) <= 0.0) continue;
-        for (std::int64_t i = begin; i < end; ++i) {
-            const std::size_t f = places[i];
-            const double value = values[i];
-            const double gap = t + point[f] * value;
-            if (gap <= 0.0) continue;
-            out.objective -= config.cost * gap * gap;
-            --out.n_active;
-            out.gradient[k] -= twice * gap;
-            out.gradient[f] -= twice * gap * value;
-            last[k] -= twice;
-            last[f] -= twice * value;
-            out.hessian[f * (k + 1) + f] -= twice * value * value;
-        }
-        const double gap = is_positive ? 2.0 - margin : margin;
+    const bool is_positive = row < n_positives;
+    const std::int64_t begin = begins[row];
+    const std::int64_t end = begins[row + 1];
+    double margin = t;
+    for (std::int64_t i = begin; i < end; ++i) {
+        const std::size_t f = places[i];
+        const double value = values[i];
+        const double own = point[f] * value;
+        const double gap = t + own;
+        margin += own;
         if (gap <= 0.0) continue;
-        const double cost = is_positive ? config.positive_cost : config.cost;
-        const double bend = 2.0 * cost;
-        const double slope = is_positive ? -bend * gap : bend * gap;
-        out.objective += cost * gap * gap;
-        ++out.n_active;
-        out.gradient[k] += slope;
-        last[k] += bend;
-        for (std::int64_t i = begin; i < end; ++i) {
-            const std::size_t f = places[i];
-            const double value = values[i];
-            out.gradient[f] += slope * value;
-            last[f] += bend * value;
-            for (std::int64_t j = begin; j <= i; ++j) {
-                const std::size_t g = places[j];
-                out.hessian[std::max(f, g) * (k + 1) + std::min(f, g)] += bend * value * values[j];
-            }
+        out.objective -= config.cost * gap * gap;
+        --out.n_active;
+        out.gradient[k] -= twice * gap;
+        out.gradient[f] -= twice * gap * value;
+        last[k] -= twice;
+        last[f] -= twice * value;
+        out.hessian[f * (k + 1) + f] -= twice * value * value;
+    }
+    const double gap = is_positive ? 2.0 - margin : margin;
+    if (gap <= 0.0) return;
+    const double cost = is_positive ? config.positive_cost : config.cost;
+    const double bend = 2.0 * cost;
+    const double slope = is_positive ? -bend * gap : bend * gap;
+    out.objective += cost * gap * gap;
+    ++out.n_active;
+    out.gradient[k] += slope;
+    last[k] += bend;
+    for (std::int64_t i = begin; i < end; ++i) {
+        const std::size_t f = places[i];
+        const double value = values[i];
+        out.gradient[f] += slope * value;
+        last[f] += bend * value;
+        for (std::int64_t j = begin; j <= i; ++j) {
+            const std::size_t g = places[j];
+            out.hessian[std::max(f, g) * (k + 1) + std::min(f, g)] += bend * value * values[j];
         }
     }
 }

@@ -10,7 +10,9 @@
 // are listed, that is taken back.
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "linear/sink.hpp"
@@ -47,12 +49,20 @@ struct WordColumn {
     }
 };
 
+// A row with two of the words.
+struct WordPair {
+    std::int32_t row;
+    std::array<std::int32_t, 2> places;
+    std::array<float, 2> values;
+};
+
 class WordProblem {
 public:
     WordConfig config;
     std::vector<WordColumn> columns;
-    // The positives, then negative rows with several words.
+    // The positives, then negative rows with two words, then those with more.
     std::int64_t n_positives = 0;
+    std::int64_t n_pairs = 0;
     std::vector<std::int64_t> begins;
     std::vector<std::int32_t> places;
     std::vector<float> values;
@@ -61,6 +71,7 @@ public:
     std::vector<double> point;
 
     void clear();
+    void add_pairs(std::span<const WordPair> pairs);  // those of one run after another; after the positives
 
     // Newton steps until the gradient is at most `tolerance`; false when that fails.
     bool descend(double tolerance, int max_steps, bool keeps_history, LabelRecord& record);
@@ -82,9 +93,16 @@ private:
     void evaluate(Evaluation& out) const;
     void add_columns(Evaluation& out) const;
     void add_lists(Evaluation& out) const;
+    void add_pair_run(std::int64_t first, std::int64_t last, Evaluation& out) const;
+    void add_list(std::int64_t row, Evaluation& out) const;
 
     Evaluation at_;
     Evaluation trial_;
+    // The values of pairs once more, those of their first and their second words; pairs of the same two words are a run,
+    // and stand together.
+    std::vector<float> first_values_;
+    std::vector<float> second_values_;
+    std::vector<std::int64_t> run_ends_;
     std::vector<double> step_;
     std::vector<double> factor_;
 };

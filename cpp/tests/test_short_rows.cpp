@@ -193,6 +193,7 @@ TEST_CASE("the problem over the positives' words ends where the naive gradient o
         // Positives and rows of several words are listed; rows without any are far.
         problem.n_positives = std::ssize(positives);
         std::vector<std::int32_t> order = positives;
+        std::vector<WordPair> pairs;
         double n_far = 0.0;
         std::vector<std::vector<double>> dense;
         for (std::int32_t row = 0; row < 400; ++row) {
@@ -204,9 +205,20 @@ TEST_CASE("the problem over the positives' words ends where the naive gradient o
             const auto n_shared = std::ssize(words) - std::ranges::count(dense.back(), 0.0);
             const bool is_positive = std::ranges::find(positives, row) != positives.end();
             if (n_shared == 0 && !is_positive) n_far += 1.0;
-            if (n_shared > 1 && !is_positive) order.push_back(row);
+            if (n_shared > 2 && !is_positive) order.push_back(row);
+            if (n_shared == 2 && !is_positive) {
+                WordPair pair{row, {}, {}};
+                for (std::size_t f = 0, n = 0; f < words.size(); ++f) {
+                    if (dense.back()[f] == 0.0) continue;
+                    pair.places[n] = static_cast<std::int32_t>(f);
+                    pair.values[n++] = static_cast<float>(dense.back()[f]);
+                }
+                pairs.push_back(pair);
+            }
         }
+        std::ranges::stable_sort(pairs, {}, &WordPair::places);
         for (const std::int32_t row : order) {
+            if (std::ssize(problem.rows) == problem.n_positives) problem.add_pairs(pairs);
             for (std::size_t f = 0; f < words.size(); ++f) {
                 if (dense[row][f] == 0.0) continue;
                 problem.places.push_back(static_cast<std::int32_t>(f));
@@ -215,6 +227,7 @@ TEST_CASE("the problem over the positives' words ends where the naive gradient o
             problem.begins.push_back(std::ssize(problem.places));
             problem.rows.push_back(row);
         }
+        if (problem.n_pairs == 0) problem.add_pairs(pairs);  // no row has more words
         problem.config = {1.0, 2.0, 4.0, n_far};
         problem.point.assign(words.size() + 1, 0.1);
         LabelRecord record;
