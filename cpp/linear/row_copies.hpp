@@ -1,8 +1,10 @@
 #pragma once
 
 // Rows of X side by side in memory: working sets are scattered over X, and a solver that visits their rows again and
-// again waits for memory most of the time. Only for sparse rows; `Feature` holds the number of any feature.
+// again waits for memory most of the time. Only for sparse rows; `Feature` holds the number of any feature, and of one
+// more: zeros there fill each row up to a multiple of kStep entries, so that no loop over a row has an end of another kind.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -20,7 +22,7 @@ public:
         begins_.assign(1, 0);
         squares_.clear();
         for (const std::int32_t row : row_ids) {
-            begins_.push_back(begins_.back() + rows.size(row));
+            begins_.push_back(begins_.back() + (rows.size(row) + kStep - 1) / kStep * kStep);
             squares_.push_back(norms[row] * norms[row] + bias * bias);
         }
         const auto n_entries = static_cast<std::size_t>(begins_.back());
@@ -28,8 +30,12 @@ public:
             features_.resize(n_entries);
             values_.resize(n_entries);
         }
+        const auto no_feature = static_cast<Feature>(rows.n_features());
         walk_rows(rows, row_ids.data(), std::ssize(row_ids), [&](std::int64_t i) {
+            const std::int64_t end = begins_[i] + rows.size(row_ids[i]);
             rows.copy_to(row_ids[i], features_.data() + begins_[i], values_.data() + begins_[i]);
+            std::fill(features_.data() + end, features_.data() + begins_[i + 1], no_feature);
+            std::fill(values_.data() + end, values_.data() + begins_[i + 1], 0.0F);
         });
     }
 
@@ -53,6 +59,7 @@ public:
     }
 
 private:
+    static constexpr std::int64_t kStep = 8;
     std::vector<std::int64_t> begins_{0};
     RawVector<Feature> features_;
     RawVector<float> values_;
