@@ -37,4 +37,23 @@ std::optional<CoarseRows> make_coarse_rows(const SparseRows& rows) {
     return coarse;
 }
 
+std::vector<CoarsePart> measure_coarse_rows(const SparseRows& coarse, std::span<const float> mean_margins) {
+    std::vector<double> sums(static_cast<std::size_t>(coarse.n_features()), 0.0);
+    const double share = 1.0 / static_cast<double>(coarse.n_rows());
+    for (std::int64_t row = 0; row < coarse.n_rows(); ++row) coarse.add_to(row, share, sums.data());
+    const std::vector<float> mean(sums.begin(), sums.end());
+    std::vector<CoarsePart> parts;
+    parts.reserve(static_cast<std::size_t>(coarse.n_rows()));
+    double missing = 0.0;  // of the mean row's square
+    for (std::int64_t row = 0; row < coarse.n_rows(); ++row) {
+        float square = 0.0F;
+        coarse.for_each(row, [&](std::int32_t, float value) { square += value * value; });
+        parts.push_back({square, mean_margins[row] - coarse.dot(row, mean.data())});
+        missing += share * parts.back().common;
+    }
+    const auto scale = static_cast<float>(missing > 0.0 ? 1.0 / std::sqrt(missing) : 0.0);
+    for (CoarsePart& part : parts) part.common *= scale;
+    return parts;
+}
+
 }  // namespace longtail::linear

@@ -4,6 +4,9 @@
 // betas of w = Σ β x take their best values one after another, in random order. The solution over a smaller set is a good
 // beginning for a larger one, and only rows that are not at rest are visited: after every few rounds of visits all rows
 // are looked at, and those that others have moved join again. The larger the cost, the more visits it takes.
+//
+// Where there are coarse rows too, visits go to them: between two looks, changes of margins follow from products of coarse
+// rows. A look at the whole rows then shows what is left, mostly less than a fifth of what was there before.
 
 #include <algorithm>
 #include <cmath>
@@ -57,9 +60,10 @@ public:
 
     // Minimise until the gradient norm of the restricted problem, with the best bias, is about `tolerance`, or `share` of
     // what it was at the beginning. weights = Σ β x before and after; margins are those of the weights, at the beginning
-    // roughly so.
-    template <class Rows>
-    InnerResult solve(Subproblem& problem, const Rows& rows, float* weights, double tolerance, double share) {
+    // roughly so. `coarse` may have CoarseCopies of the same rows.
+    template <class Rows, class Coarse = CoarseCopies<std::uint16_t>>
+    InnerResult solve(Subproblem& problem, const Rows& rows, float* weights, double tolerance, double share,
+                      const Coarse* coarse = nullptr) {
         InnerResult result;
         result.newton_steps = 1;
         result.gradient_norm = fit_bias(problem, rows, weights);
@@ -72,7 +76,10 @@ public:
         double least_norm = result.gradient_norm;
         int n_vain = 0;  // looks that found no progress
         for (;;) {
-            const double goal = kBusyShare * std::max(tolerance, kLookShare * result.gradient_norm);
+            const double norm_before = result.gradient_norm;
+            const double look_share = coarse != nullptr ? kCoarseLookShare : kLookShare;
+            const double goal = kBusyShare * std::max(tolerance, look_share * norm_before);
+            if (coarse != nullptr) begin_coarse_visits(problem);
             for (int round = 0; round < kMaxRounds && !order_.empty() && n_visits > 0; ++round) {
                 ++result.cg_steps;
                 n_visits -= std::ssize(order_);
@@ -80,10 +87,14 @@ public:
                     state = state * 6364136223846793005U + 1442695040888963407U;
                     std::swap(order_[i - 1], order_[(state >> 33) % i]);
                 }
-                if (visit_busy(problem, rows, weights, resting) <= goal) break;
+                const double norm = coarse != nullptr ? visit_coarse(problem, *coarse, resting)
+                                                      : visit_whole(problem, rows, weights, resting);
+                if (norm <= goal) break;
             }
+            if (coarse != nullptr) end_coarse_visits(problem, rows, weights);
             set_margins(problem, rows, weights);
             result.gradient_norm = fit_bias(problem, rows, weights);
+            if (result.gradient_norm > kCoarseProgress * norm_before) coarse = nullptr;
             find_busy(problem, rows, resting);
             n_vain = result.gradient_norm < kProgress * least_norm ? 0 : n_vain + 1;
             least_norm = std::min(least_norm, result.gradient_norm);
@@ -103,9 +114,11 @@ private:
     // not below this share of the least one before.
     static constexpr int kMaxVainLooks = 3;
     static constexpr double kProgress = 0.95;
-    static constexpr double kRestingShare = 0.5;  // of the tolerance: what all rows at rest together may have
-    static constexpr double kLookShare = 0.2;     // all rows are looked at again when what they had has become this,
-    static constexpr double kBusyShare = 0.7;     // less what rows at rest may have got meanwhile
+    static constexpr double kRestingShare = 0.5;     // of the tolerance: what all rows at rest together may have
+    static constexpr double kLookShare = 0.2;        // all rows are looked at again when what they had has become this,
+    static constexpr double kBusyShare = 0.7;        // less what rows at rest may have got meanwhile
+    static constexpr double kCoarseLookShare = 0.3;  // kLookShare for coarse rows, whose visits err,
+    static constexpr double kCoarseProgress = 0.5;   // and end where more than this is left
 
     template <class Rows>
     float margin(const Rows& rows, std::int64_t i, const float* weights) const {
@@ -151,17 +164,51 @@ private:
         return std::sqrt(square);
     }
 
-    // One visit to each row of order_; rows at rest leave it. Returns the norm of the gradient, as far as single rows
-    // tell: each as it was before its visit.
     template <class Rows>
-    double visit_busy(Subproblem& problem, const Rows& rows, float* weights, float resting) {
+    double visit_whole(Subproblem& problem, const Rows& rows, float* weights, float resting) {
+        return visit_busy(
+            problem, rows, resting, [&](std::int32_t i) { return margin(rows, i, weights); },
+            [&](std::int32_t i, float change) { add_row(rows, i, change, weights); });
+    }
+
+    // Margins are those of the last look, and what changes of betas have added to them since.
+    template <class Coarse>
+    double visit_coarse(Subproblem& problem, const Coarse& coarse, float resting) {
+        return visit_busy(
+            problem, coarse, resting,
+            [&](std::int32_t i) {
+                return problem.margins[i] + margin(coarse, i, change_.data()) + coarse.common(i) * common_change_ +
+                       coarse.rest(i) * (problem.betas[i] - betas_before_[i]);
+            },
+            [&](std::int32_t i, float change) {
+                add_row(coarse, i, change, change_.data());
+                common_change_ += change * coarse.common(i);
+            });
+    }
+    void begin_coarse_visits(const Subproblem& problem) {
+        betas_before_ = problem.betas;
+        change_.assign(static_cast<std::size_t>(n_features_) + 1, 0.0F);
+        common_change_ = 0.0F;
+    }
+    template <class Rows>
+    void end_coarse_visits(const Subproblem& problem, const Rows& rows, float* weights) const {
+        for (std::int64_t i = 0; i < problem.size(); ++i) {
+            const float change = problem.betas[i] - betas_before_[i];
+            if (change != 0.0F) add_row(rows, i, change, weights);
+        }
+    }
+
+    // One visit to each row of order_; rows at rest leave it. Returns the norm of the gradient, as far as single rows
+    // tell: each as it was before its visit. margin_of(i) is a row's margin, add(i, change) moves others with its beta.
+    template <class Rows, class Margin, class Add>
+    double visit_busy(Subproblem& problem, const Rows& rows, float resting, const Margin& margin_of, const Add& add) {
         double square = 0.0;
         std::size_t n_kept = 0;
         for (std::size_t at = 0; at < order_.size(); ++at) {
             if (at + kAhead < order_.size()) rows.prefetch(order_[at + kAhead]);
             const std::int32_t i = order_[at];
             const float sign = problem.signs[i];
-            const float gap = 1.0F - sign * margin(rows, i, weights);
+            const float gap = 1.0F - sign * margin_of(i);
             const float part = missing(problem, i, gap);
             const float own = part * part * rows.square(i);
             square += static_cast<double>(own);
@@ -171,7 +218,7 @@ private:
             const float alpha = sign * problem.betas[i];
             const float next = std::max(0.0F, alpha + (twice * gap - alpha) / (1.0F + twice * rows.square(i)));
             problem.betas[i] = sign * next;
-            add_row(rows, i, sign * (next - alpha), weights);
+            add(i, sign * (next - alpha));
         }
         order_.resize(n_kept);
         return std::sqrt(square);
@@ -182,6 +229,10 @@ private:
     float bias_;
     float bias_shift_ = 0.0F;
     std::vector<std::int32_t> order_;  // rows that are not at rest
+    // Since the last look, of visits to coarse rows: what they had, and the weights that they added.
+    AlignedVector<float> betas_before_;
+    AlignedVector<float> change_;
+    float common_change_ = 0.0F;
 };
 
 }  // namespace longtail::linear

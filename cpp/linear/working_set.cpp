@@ -35,6 +35,7 @@ constexpr double kSmallerShare = 0.2;     // unless rounding asks for a better s
 constexpr double kRoughEndShare = 3.0;  // kEndShare for them
 constexpr float kRoughReach = 0.02F;    // rows less than this below their margin belong to them
 constexpr double kMinRoughCost = 0.5;   // lower costs need few visits to large sets, so that nothing would be saved
+constexpr double kMinCoarseCost = 1.0;  // and lower than this, visits to whole rows are as quick as to coarse ones
 constexpr int kLeastIterations = 8;     // with fewer allowed, there are no rough solutions
 constexpr int kMaxStalls = 5;
 constexpr std::int64_t kRefusedShare = 8;      // more than a row in so many active: Newton steps in lanes are cheaper,
@@ -54,6 +55,7 @@ WorkingSetTrainer<Rows>::WorkingSetTrainer(const Rows& rows, const OvaLabels& la
                                            Control& control)
     : rows_(rows),
       labels_(labels),
+      moments_(moments),
       start_(start),
       config_(config),
       sink_(sink),
@@ -88,6 +90,11 @@ template <class Rows>
 std::vector<std::int32_t> WorkingSetTrainer<Rows>::train(std::span<const std::int32_t> label_ids,
                                                          std::span<const RoughSolution> rough_solutions) {
     resumed_ = rough_solutions;
+    if (!resumed_.empty() && config_.cost >= kMinCoarseCost) {
+        std::vector<float> mean_margins(moments_.mean_margins.begin(), moments_.mean_margins.end());
+        for (float& margin : mean_margins) margin -= config_.bias * moments_.mean.back();
+        coarse_parts_ = measure_coarse_rows(SparseRows(*moments_.coarse), mean_margins);
+    }
     std::vector<std::int32_t> refused;
     std::size_t next = 0;
     for (;;) {
@@ -334,23 +341,29 @@ void WorkingSetTrainer<Rows>::solve_in_dual(Lane& lane, double tolerance, bool f
 }
 
 template <class Rows>
-template <class Copies>
-void WorkingSetTrainer<Rows>::solve_dual(Lane& lane, Copies& copies, double tolerance, bool from_margins) {
+template <class Feature>
+void WorkingSetTrainer<Rows>::solve_dual(Lane& lane, LabelCopies<Feature>& copies, double tolerance,
+                                         bool from_margins) {
     double share = kDualShare;
-    copies.copy(rows_, lane.problem.row_ids, row_norms_, config_.bias);
+    copies.whole.copy(rows_, lane.problem.row_ids, row_norms_, config_.bias);
     if (lane.bias_shift != 0.0F) {  // back to w = Σ β x
         lane.weights.back() = lane.dual_bias;
         for (float& margin : lane.problem.margins) margin -= lane.bias_shift;
     }
     if (from_margins) {
         std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
-        row_dual_.begin(lane.problem, copies, lane.weights.data());
+        row_dual_.begin(lane.problem, copies.whole, lane.weights.data());
     } else if (lane.is_resumed) {  // likely for the last time
-        row_dual_.restore(lane.problem, copies, lane.weights.data());
+        row_dual_.restore(lane.problem, copies.whole, lane.weights.data());
         lane.is_resumed = false;
         share = 0.0;
     }
-    lane.inner = row_dual_.solve(lane.problem, copies, lane.weights.data(), tolerance, share);
+    const bool has_coarse = !coarse_parts_.empty();
+    if (has_coarse)
+        copies.coarse.copy(SparseRows(*moments_.coarse), lane.problem.row_ids, coarse_parts_, copies.whole,
+                           config_.bias);
+    lane.inner = row_dual_.solve(lane.problem, copies.whole, lane.weights.data(), tolerance, share,
+                                 has_coarse ? &copies.coarse : nullptr);
     lane.bias_shift = row_dual_.bias_shift();
     if (lane.bias_shift != 0.0F) {
         lane.dual_bias = lane.weights.back();

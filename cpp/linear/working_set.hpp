@@ -125,8 +125,13 @@ private:
     bool grow(Lane& lane);
     void drop_idle(Lane& lane) const;
     void solve(Lane& lane, bool from_margins);
-    template <class Copies>
-    void solve_dual(Lane& lane, Copies& copies, double tolerance, bool from_margins);
+    template <class Feature>
+    struct LabelCopies {
+        RowCopies<Feature> whole;
+        CoarseCopies<Feature> coarse;
+    };
+    template <class Feature>
+    void solve_dual(Lane& lane, LabelCopies<Feature>& copies, double tolerance, bool from_margins);
     void solve_in_dual(Lane& lane, double tolerance, bool from_margins);
     bool in_dual(const Lane& lane) const;
     void set_weights(Lane& lane);
@@ -142,6 +147,7 @@ private:
 
     const Rows& rows_;
     const OvaLabels& labels_;
+    const OvaMoments& moments_;
     const OvaStart& start_;
     const OvaConfig& config_;
     LabelSink& sink_;
@@ -150,9 +156,10 @@ private:
     GramSolver gram_solver_;
     RowSolver<Rows> row_solver_;
     RowDual row_dual_;
-    float spread_;                            // of margins: they are the closer together the lower the cost
-    RowCopies<std::uint16_t> narrow_copies_;  // of one label's rows, while it is solved in the dual
-    RowCopies<std::int32_t> copies_;          // where there are more features
+    float spread_;                              // of margins: they are the closer together the lower the cost
+    LabelCopies<std::uint16_t> narrow_copies_;  // of one label's rows, while it is solved in the dual
+    LabelCopies<std::int32_t> copies_;          // where there are more features
+    std::vector<CoarsePart> coarse_parts_;      // where labels go on from rough solutions
 
     std::span<const RoughSolution> resumed_;       // by label, or empty
     std::vector<RoughSolution>* rough_ = nullptr;  // where rough solutions go
