@@ -19,6 +19,7 @@
 #include "linear/lane_sum.hpp"
 #include "linear/losses.hpp"
 #include "linear/problem.hpp"
+#include "linear/row_newton.hpp"
 #include "linear/rows.hpp"
 #include "linear/sink.hpp"
 #include "linear/starts.hpp"
@@ -40,7 +41,11 @@ private:
         bool is_fresh = false;
         LabelStart start;
         double gradient_norm = 0.0;
-        double slope = 0.0;  // ∇L · step
+        int n_final_steps = 0;     // since the gradient first met the stopping rule
+        bool is_near = false;      // the minimum: its step showed it
+        bool by_rows = false;      // its next step is, or its last one was
+        double solved_norm = 0.0;  // what that step left of the gradient of its rows
+        std::int64_t n_active = 0;
         bool searching = false;
         float step_size = 0.0F;
         std::int32_t earlier_cg_steps = 0;
@@ -59,9 +64,15 @@ private:
     void reject_starts(const LaneMask& fresh, const double* loss, const double* zero_loss);
     void set_gradient();
     void flush_gradient();
-    bool retire(int at);
+    bool meets_rule(const Lane& lane) const { return lane.gradient_norm <= lane.start.tolerance; }
+    double most_gap(const Lane& lane) const;
+    bool is_finished(Lane& lane) const;
+    void note_gap(Lane& lane, double gap) const;
+    void retire(int at);
     void set_steps();
     void set_cg_steps();
+    bool has_few_rows(const Lane& lane) const;
+    void set_row_step(int at);
     void set_preconditioner();
     void hessian_product();
     void search_lines();
@@ -97,6 +108,8 @@ private:
     AlignedVector<Lanes> product_;
     AlignedVector<Lanes> preconditioner_;
     AlignedVector<float> column_;
+    Subproblem near_rows_;  // of one lane, for a step over them alone
+    RowSolver<Rows> row_solver_;
 };
 
 }  // namespace longtail::linear

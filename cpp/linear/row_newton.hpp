@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/aligned.hpp"
@@ -21,26 +22,44 @@ public:
     RowSolver(const Rows& rows, const OvaConfig& config) : rows_(rows), config_(config) {}
 
     // Minimise over the rows of `problem`, beginning at `weights` (n_features + 1, the bias weight last), until the
-    // gradient norm of the restricted problem is at most `tolerance`, or `share` of what it was at the beginning.
+    // gradient norm of the restricted problem is at most `tolerance`, or `share` of what it was at the beginning. Where the
+    // tolerance decides, the objective must also be near its minimum.
     InnerResult solve(Subproblem& problem, float* weights, double tolerance, double share) {
         const std::int64_t width = rows_.n_features() + 1;
         for (auto* vector : {&gradient_, &step_, &residual_, &direction_, &product_}) vector->resize(width);
         InnerResult result;
         set_margins(problem, weights, problem.margins.data());
+        double most_gap = std::numeric_limits<double>::infinity();
+        bool is_last = true;
+        int n_final_steps = 0;
         for (;;) {
             set_gradient(problem, weights);
             result.gradient_norm = std::sqrt(square(gradient_));
-            if (result.newton_steps == 0) tolerance = std::max(tolerance, share * result.gradient_norm);
-            if (result.gradient_norm <= tolerance || result.newton_steps >= kMaxNewtonSteps) return result;
-            result.cg_steps += set_step(problem, tolerance);
+            if (result.newton_steps == 0 && share * result.gradient_norm > tolerance) {
+                tolerance = share * result.gradient_norm;
+                is_last = false;
+            }
+            if (is_last) most_gap = kGapShare * config_.tolerance * config_.tolerance * objective(problem, weights);
+            // No curvature is below 1, so L is at most ½‖∇L‖² above its minimum. float32 may not come so near.
+            const bool is_solved = result.gradient_norm <= tolerance;
+            if (is_solved &&
+                (0.5 * result.gradient_norm * result.gradient_norm <= most_gap || n_final_steps++ == kMaxFinalSteps))
+                return result;
+            if (result.newton_steps >= kMaxNewtonSteps) return result;
+            is_near_ = false;
+            result.cg_steps +=
+                set_step(problem, std::min(tolerance, std::sqrt(2.0 * most_gap)), is_solved ? most_gap : 0.0);
             ++result.newton_steps;
-            if (!take_step(problem, weights)) return result;
+            if (is_near_ || !take_step(problem, weights)) return result;
         }
     }
 
 private:
     static constexpr int kMaxNewtonSteps = 60;
+    static constexpr int kMaxFinalSteps = 5;  // at a gradient norm that is small enough
     static constexpr int kMaxCgSteps = 200;
+    static constexpr double kGapShare =
+        0.25;  // of ε₀²: how far the objective may be above its minimum, as a share of it
     static constexpr double kArmijo = 0.01;
     static constexpr int kMaxHalvings = 20;
 
@@ -81,15 +100,28 @@ private:
         });
     }
 
-    // Solve H p = -g to a share of ‖g‖, or as far as the tolerance asks; leaves p in step_.
-    int set_step(const Subproblem& problem, double tolerance) {
+    double objective(const Subproblem& problem, const float* weights) const {
+        const std::int64_t n = rows_.n_features() + (config_.regularize_bias ? 1 : 0);
+        double total = 0.0;
+        for (std::int64_t f = 0; f < n; ++f) total += 0.5 * static_cast<double>(weights[f]) * weights[f];
+        for (std::int64_t i = 0; i < problem.size(); ++i) {
+            const float gap = std::max(0.0F, 1.0F - problem.signs[i] * problem.margins[i]);
+            total += static_cast<double>(problem.costs[i]) * gap * gap;
+        }
+        return total;
+    }
+
+    // Solve H p = -g to a share of ‖g‖, or as far as the tolerance asks; leaves p in step_. Stops where L is at most
+    // `most_gap` above its minimum already: by what its quadratic model falls, and at most ½‖residual‖² more.
+    int set_step(const Subproblem& problem, double tolerance, double most_gap) {
         std::fill(step_.begin(), step_.end(), 0.0F);
         for (std::size_t i = 0; i < gradient_.size(); ++i) residual_[i] = -gradient_[i];
         direction_ = residual_;
         double norm = square(residual_);
         const double goal = std::max(config_.cg_tolerance * config_.cg_tolerance * norm, 0.25 * tolerance * tolerance);
         int steps = 0;
-        while (norm > goal && steps < kMaxCgSteps) {
+        double fall = 0.0;
+        while (norm > goal && steps < kMaxCgSteps && !is_near_) {
             ++steps;
             product_ = direction_;
             if (!config_.regularize_bias) product_.back() = 0.0F;
@@ -105,6 +137,8 @@ private:
             const double next = square(residual_);
             const float turn = static_cast<float>(next / norm);
             for (std::size_t i = 0; i < direction_.size(); ++i) direction_[i] = residual_[i] + turn * direction_[i];
+            fall += 0.5 * static_cast<double>(length) * norm;
+            is_near_ = fall + 0.5 * next <= most_gap;
             norm = next;
         }
         return steps;
@@ -143,6 +177,7 @@ private:
 
     const Rows& rows_;
     const OvaConfig& config_;
+    bool is_near_ = false;                   // the minimum, as the step showed
     std::vector<std::int32_t> active_;       // places in the working set
     std::vector<std::int32_t> active_rows_;  // the rows there
     AlignedVector<float> gradient_;
