@@ -29,6 +29,7 @@ constexpr double kRoundShare = 0.05;         // a round need not reduce its grad
 // With the best bias, all that is left of the gradient lies where the curvature is low and stands for more of the objective.
 constexpr double kEndShare = 0.4;         // So a label ends at this share of its tolerance,
 constexpr double kExactPositives = 16.0;  // or, with more positives than this, at a smaller one,
+constexpr double kMostGap = 5e-4;         // where ½‖∇L‖², which is far above the gap to the minimum, is so little of L,
 constexpr double kInnerShare = 0.5;       // and a round need not reduce its gradient below this share of that,
 constexpr double kSmallerShare = 0.2;     // unless rounding asks for a better solution: that times this
 // Rough solutions over coarse rows.
@@ -234,7 +235,8 @@ auto WorkingSetTrainer<Rows>::go_on(Lane& lane) -> Outcome {
     const bool stalls = lane.inner_share < kInnerShare * lane.end_share * std::pow(kSmallerShare, kMaxStalls);
     if (stalls || lane.record.iterations >= config_.max_iterations) {
         is_converged(lane);  // for the record
-        lane.record.converged = false;
+        const double norm = lane.record.gradient_ratio * lane.start.zero_gradient;
+        lane.record.converged = !lane.truncated && norm <= lane.start.tolerance;
         return Outcome::finished;
     }
     solve(lane, false);
@@ -465,7 +467,12 @@ bool WorkingSetTrainer<Rows>::is_converged(Lane& lane) {
     if (!config_.regularize_bias) penalty -= static_cast<double>(lane.weights.back()) * lane.weights.back();
     lane.record.last_objective = 0.5 * penalty + loss;
     lane.record.gradient_ratio = std::sqrt(square) / lane.start.zero_gradient;
-    if (!lane.truncated && std::sqrt(square) <= lane.end_share * lane.start.tolerance) return true;
+    if (!lane.truncated && std::sqrt(square) <= lane.end_share * lane.start.tolerance) {
+        const double end_norm = std::sqrt(2.0 * kMostGap * lane.record.last_objective);
+        if (rough_ != nullptr || std::sqrt(square) <= end_norm) return true;
+        lane.end_share = end_norm / lane.start.tolerance;
+        lane.inner_share = kInnerShare * lane.end_share;
+    }
     lane.weights.back() = bias_weight;
     return false;
 }
