@@ -28,7 +28,7 @@ __m256i chosen_lanes(unsigned set) {
 __m256i compress(__m256i words, __m256i lanes) { return _mm256_permutevar8x32_epi32(words, lanes); }
 void store(void* target, __m256i words) { _mm256_storeu_si256(static_cast<__m256i*>(target), words); }
 
-float add_lanes(__m256 lanes) {
+float add_register(__m256 lanes) {
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(lanes), _mm256_extractf128_ps(lanes, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
@@ -130,8 +130,8 @@ void ColumnPool::split_column(const std::int32_t* rows, const float* values, std
         right.next += n_right;
         left.next += kEight - n_right;
     }
-    left_magnitude = add_lanes(left_sums);
-    right_magnitude = add_lanes(right_sums);
+    left_magnitude = add_register(left_sums);
+    right_magnitude = add_register(right_sums);
 #endif
     for (; k < n; ++k) {
         const std::int32_t place = places[rows[k]];

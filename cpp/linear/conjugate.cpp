@@ -14,8 +14,11 @@ namespace longtail::linear {
 
 namespace {
 
-constexpr double kMostCost = 0.2;  // at higher costs working sets are small, and steps are more
-constexpr int kMaxBackgroundSteps = 100;
+constexpr double kLowCost = 0.2;    // at higher costs working sets are small, and steps are more,
+constexpr double kMostCost = 16.0;  // and at far higher ones too many
+// A step walks over the rows several times besides their words, which counts where rows have fewer words than this.
+constexpr std::int64_t kManyWords = 40;
+constexpr int kMaxBackgroundSteps = 30;
 constexpr double kBackgroundShare = 0.5;        // of the tolerance of a label with one positive
 constexpr std::size_t kCachedBytes = 1U << 20;  // a greater table of directions is not in the second-level cache:
 constexpr int kFetchAhead = 32;                 // lines are fetched so many entries before their turn
@@ -53,9 +56,17 @@ ConjugateTrainer::ConjugateTrainer(const SparseRows& rows, const OvaLabels& labe
     checked_.resize(static_cast<std::size_t>(n_features_));
 }
 
-bool ConjugateTrainer::suits(const OvaStart& start, const OvaConfig& config) {
+bool ConjugateTrainer::knows(const OvaStart& start, const OvaConfig& config) {
     return config.loss == Loss::squared_hinge && config.working_sets && config.regularize_bias && config.bias > 0.0F &&
            config.cost <= kMostCost && start.kind == StartKind::mean_separating;
+}
+
+bool ConjugateTrainer::suits(const OvaStart& start, const OvaConfig& config) {
+    return knows(start, config) && config.cost <= kLowCost;
+}
+
+bool ConjugateTrainer::suits_frequent(const SparseRows& rows, const OvaStart& start, const OvaConfig& config) {
+    return knows(start, config) && rows.n_stored() >= kManyWords * rows.n_rows();
 }
 
 std::vector<std::int32_t> ConjugateTrainer::train(std::span<const std::int32_t> label_ids) {
@@ -169,7 +180,7 @@ bool ConjugateTrainer::begin(int at, std::int64_t label) {
 
 // One step of all lanes.
 void ConjugateTrainer::step() {
-    index_positives();
+    positives_.assign(lanes_, rows_.n_rows());
     write_directions();
     if (directions_.size() * sizeof(Lanes) > kCachedBytes)
         set_moves<kFetchAhead>();
@@ -188,21 +199,6 @@ void ConjugateTrainer::step() {
         if (may_end(lanes_[at])) ending |= 1U << at;
     }
     if (ending != 0) list_near(ending);
-}
-
-void ConjugateTrainer::index_positives() {
-    positives_.clear();
-    for (int at = 0; at < kLanes; ++at)
-        if (lanes_[at].is_busy)
-            for (const std::int32_t row : lanes_[at].positives) positives_.emplace_back(row, at);
-    std::sort(positives_.begin(), positives_.end());
-    positives_.emplace_back(static_cast<std::int32_t>(rows_.n_rows()), 0);  // a row no cursor passes
-}
-
-std::uint32_t ConjugateTrainer::positive_lanes(std::int64_t row, std::size_t& cursor) const {
-    std::uint32_t bits = 0;
-    for (; positives_[cursor].first == row; ++cursor) bits |= 1U << positives_[cursor].second;
-    return bits;
 }
 
 void ConjugateTrainer::write_directions() {
@@ -239,7 +235,7 @@ void ConjugateTrainer::set_moves() {
         margins_[row] = margins;
         moves_[row] = moves;
         Lanes gaps = max_lanes(margins + shifts, Lanes{});
-        if (positives_[cursor].first == row) gaps = choose(positive_lanes(row, cursor), Lanes{}, gaps);
+        if (positives_.has(row, cursor)) gaps = choose(positives_.take(row, cursor), Lanes{}, gaps);
         if (!any_above(gaps, 0.0F)) continue;
         const Lanes is_active = select(gaps > Lanes{}, Lanes{} + 1.0F, Lanes{});
         const Lanes active_moves = is_active * moves;
@@ -289,7 +285,7 @@ void ConjugateTrainer::list_movers() {
         const Lanes moves = moves_[row];
         const Lanes last = margins + last_shifts_ + reaches_ * moves;
         std::uint32_t bits = bits_greater(max_lanes(margins + first_shifts_, last), Lanes{}) & busy;
-        if (positives_[cursor].first == row) bits &= ~positive_lanes(row, cursor);
+        if (positives_.has(row, cursor)) bits &= ~positives_.take(row, cursor);
         if (bits == 0) continue;
         float of_lanes[2][kLanes];
         store(margins, of_lanes[0]);
@@ -322,7 +318,7 @@ void ConjugateTrainer::move_on() {
         const Lanes margins = margins_[row] + lengths * moves_[row];
         margins_[row] = margins;
         Lanes gaps = is_busy_ * max_lanes(margins + shifts, Lanes{});
-        if (positives_[cursor].first == row) gaps = choose(positive_lanes(row, cursor), Lanes{}, gaps);
+        if (positives_.has(row, cursor)) gaps = choose(positives_.take(row, cursor), Lanes{}, gaps);
         const std::uint32_t active = bits_greater(gaps, Lanes{});
         if (active == 0) continue;
         squares.add(gaps * gaps);
@@ -358,7 +354,7 @@ void ConjugateTrainer::list_near(std::uint32_t which) {
     std::size_t cursor = 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         std::uint32_t bits = bits_greater(margins_[row] + shifts, Lanes{}) & which;
-        if (positives_[cursor].first == row) bits &= ~positive_lanes(row, cursor);
+        if (positives_.has(row, cursor)) bits &= ~positives_.take(row, cursor);
         for (; bits != 0; bits &= bits - 1)
             lanes_[std::countr_zero(bits)].near_ids.push_back(static_cast<std::int32_t>(row));
     }

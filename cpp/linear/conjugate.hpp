@@ -8,6 +8,8 @@
 // for sixteen labels: once for how their directions change all margins, and once, only the active rows, for their
 // gradients. Along a direction the objective is known exactly and minimised together with the bias.
 //
+// The same holds for labels with so many positives that working sets would be too large, if rows have many words.
+//
 // Labels begin at the solution for a label without positives (OvAP's problem, eq. 15), where the gradient of a label is
 // that of its positives alone.
 //
@@ -16,11 +18,11 @@
 
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/aligned.hpp"
 #include "base/control.hpp"
+#include "linear/lane_positives.hpp"
 #include "linear/lanes.hpp"
 #include "linear/problem.hpp"
 #include "linear/rows.hpp"
@@ -34,8 +36,10 @@ public:
     ConjugateTrainer(const SparseRows& rows, const OvaLabels& labels, const OvaMoments& moments, const OvaStart& start,
                      const OvaConfig& config, LabelSink& sink, Control& control);
 
-    // Whether this way of training knows the configuration, and is quicker at its cost.
+    // Whether this way of training knows the configuration, and suits all labels because the cost is low.
     static bool suits(const OvaStart& start, const OvaConfig& config);
+    // Whether it suits labels for which working sets would be too large, at any cost.
+    static bool suits_frequent(const SparseRows& rows, const OvaStart& start, const OvaConfig& config);
 
     // Train the listed labels of the range; return those that should be trained another way.
     std::vector<std::int32_t> train(std::span<const std::int32_t> label_ids);
@@ -104,12 +108,11 @@ private:
     };
     enum class Outcome { goes_on, finished, refused };
 
+    static bool knows(const OvaStart& start, const OvaConfig& config);
     void solve_background();
     bool begin(int at, std::int64_t label);
     void hand_over(Lane& lane);
     void step();
-    void index_positives();
-    std::uint32_t positive_lanes(std::int64_t row, std::size_t& cursor) const;
     void write_directions();
     template <int kAhead>
     void set_moves();
@@ -140,17 +143,17 @@ private:
 
     std::vector<Lane> lanes_;
     Background background_;
-    std::vector<std::pair<std::int32_t, std::int32_t>> positives_;  // (row, lane), sorted
-    AlignedVector<Lanes> directions_;                               // by feature
-    AlignedVector<Lanes> gradients_;                                // of the negatives' losses
-    AlignedVector<Lanes> margins_;                                  // v of each row,
-    AlignedVector<Lanes> moves_;                                    // and how the direction changes it
-    Lanes is_new_ = {};        // 1 in lanes that begin with the background's margins
-    Lanes is_busy_ = {};       // 1 in busy lanes
-    Sums first_sums_[kLanes];  // at the beginning of the step
-    Lanes reaches_ = {};       // rows are listed up to this length of the step
-    Lanes first_shifts_ = {};  // δ at the beginning of the step,
-    Lanes last_shifts_ = {};   // and at that length, and a little
+    LanePositives positives_;
+    AlignedVector<Lanes> directions_;  // by feature
+    AlignedVector<Lanes> gradients_;   // of the negatives' losses
+    AlignedVector<Lanes> margins_;     // v of each row,
+    AlignedVector<Lanes> moves_;       // and how the direction changes it
+    Lanes is_new_ = {};                // 1 in lanes that begin with the background's margins
+    Lanes is_busy_ = {};               // 1 in busy lanes
+    Sums first_sums_[kLanes];          // at the beginning of the step
+    Lanes reaches_ = {};               // rows are listed up to this length of the step
+    Lanes first_shifts_ = {};          // δ at the beginning of the step,
+    Lanes last_shifts_ = {};           // and at that length, and a little
     double losses_[kLanes] = {};
     AlignedVector<float> checked_;  // the gradient of an exact check
 };

@@ -19,6 +19,7 @@
 
 #include "base/aligned.hpp"
 #include "base/control.hpp"
+#include "linear/lane_positives.hpp"
 #include "linear/lane_sum.hpp"
 #include "linear/problem.hpp"
 #include "linear/rows.hpp"
@@ -88,8 +89,6 @@ private:
     template <bool kWithLosses>
     void pass_rows();
     void prefetch_table(std::int64_t row, std::int64_t ahead) const;
-    void index_positives();
-    std::uint32_t positive_lanes(std::int64_t row, std::size_t& cursor) const;
     void write_weights();
     void read_gradients();
     void thin(std::vector<Drawn>& drawn, double most) const;
@@ -116,10 +115,10 @@ private:
 
     std::vector<Lane> lanes_;
     Background background_;
-    std::vector<float> squares_;                                    // ‖x‖² of every row, with the bias
-    std::vector<float> thresholds_;                                 // the size above which a row is drawn
-    std::vector<std::pair<std::int32_t, std::int32_t>> positives_;  // (row, lane), sorted
-    Lanes negative_costs_ = {};                                     // 0 in empty lanes
+    std::vector<float> squares_;     // ‖x‖² of every row, with the bias
+    std::vector<float> thresholds_;  // the size above which a row is drawn
+    LanePositives positives_;
+    Lanes negative_costs_ = {};  // 0 in empty lanes
     Lanes positive_costs_ = {};
     AlignedVector<Lanes> table_;  // weights and gradient of each feature side by side
     LaneSum losses_;              // only with a history

@@ -16,21 +16,6 @@ constexpr std::int64_t kAhead = 32;            // lines are fetched so many entr
 
 }  // namespace
 
-void LogisticSampleTrainer::index_positives() {
-    positives_.clear();
-    for (int at = 0; at < kLanes; ++at)
-        if (lanes_[at].is_busy)
-            for (const std::int32_t row : lanes_[at].positives) positives_.emplace_back(row, at);
-    std::sort(positives_.begin(), positives_.end());
-    positives_.emplace_back(static_cast<std::int32_t>(rows_.n_rows()), 0);  // a row no cursor passes
-}
-
-std::uint32_t LogisticSampleTrainer::positive_lanes(std::int64_t row, std::size_t& cursor) const {
-    std::uint32_t bits = 0;
-    for (; positives_[cursor].first == row; ++cursor) bits |= 1U << positives_[cursor].second;
-    return bits;
-}
-
 // Fetch the lines of the entries that come so many places after those of a row.
 void LogisticSampleTrainer::prefetch_table(std::int64_t row, std::int64_t ahead) const {
     const CsrView& view = rows_.view();
@@ -44,7 +29,7 @@ void LogisticSampleTrainer::prefetch_table(std::int64_t row, std::int64_t ahead)
 
 // One pass over all rows: the gradient and a sample in all lanes.
 void LogisticSampleTrainer::pass() {
-    index_positives();
+    positives_.assign(lanes_, rows_.n_rows());
     write_weights();
     for (Lane& lane : lanes_) lane.drawn.clear();
     losses_ = {};
@@ -77,8 +62,8 @@ void LogisticSampleTrainer::pass_rows() {
         Lanes values{};
         if constexpr (kWithLosses) values = max_lanes(margins, Lanes{}) + log_one_plus(small);
         Lanes costs = negative_costs_;
-        if (positives_[cursor].first == row) {
-            const std::uint32_t bits = positive_lanes(row, cursor);
+        if (positives_.has(row, cursor)) {
+            const std::uint32_t bits = positives_.take(row, cursor);
             slopes = choose(bits, slopes - ones, slopes);
             if constexpr (kWithLosses) values = choose(bits, values - margins, values);
             costs = choose(bits, positive_costs_, costs);

@@ -59,6 +59,9 @@ void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& m
         label_ids =
             WorkingSetTrainer<Rows>(rows, labels, moments, start, config, sink, control).train(label_ids, rough);
     }
+    if constexpr (Rows::kSparse)
+        if (!is_weighted && !label_ids.empty() && ConjugateTrainer::suits_frequent(rows, start, config))
+            label_ids = ConjugateTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
     if (!label_ids.empty())
         NewtonTrainer<Rows, SquaredHinge>(rows, labels, moments, start, config, sink, control).train(label_ids);
 }

@@ -385,6 +385,24 @@ TEST_CASE("coarse rows keep the large entries and most of every row's square") {
     CHECK(!make_coarse_rows(SparseRows(random_rows(50, 100, 0.2, 4).view())));  // hardly any entry is small
 }
 
+TEST_CASE("coarse rows with what they have in common have the products of whole rows with their mean") {
+    const Csr csr = documents(60, 1000, 5);
+    const SparseRows rows(csr.view());
+    const auto coarse = make_coarse_rows(rows);
+    REQUIRE(coarse);
+    const Csr kept{coarse->indptr, coarse->indices, coarse->values, csr.n_cols};
+    const std::vector<float> margins = row_margins(rows, mean_row(rows, 0.0F), 0.0F);
+    const std::vector<CoarsePart> parts = measure_coarse_rows(SparseRows(kept.view()), margins);
+    REQUIRE(std::ssize(parts) == csr.n_rows());
+    for (std::int64_t row = 0; row < csr.n_rows(); ++row) {
+        double sum = 0.0;
+        for (std::int64_t other = 0; other < csr.n_rows(); ++other)
+            sum += naive_dot(kept.dense(row), kept.dense(other)) + parts[row].common * parts[other].common;
+        CHECK(sum / static_cast<double>(csr.n_rows()) == doctest::Approx(margins[row]).epsilon(1e-4));
+        CHECK(parts[row].square == doctest::Approx(naive_dot(kept.dense(row), kept.dense(row))).epsilon(1e-5));
+    }
+}
+
 TEST_CASE("labels that are solved over coarse rows first obey the stopping rule over all entries") {
     for (const double cost : {0.5, 1.0, 4.0}) {
         const Csr csr = documents(700, 2500, 12);
