@@ -236,7 +236,7 @@ void ConjugateTrainer::set_moves() {
         moves_[row] = moves;
         Lanes gaps = max_lanes(margins + shifts, Lanes{});
         if (positives_.has(row, cursor)) gaps = choose(positives_.take(row, cursor), Lanes{}, gaps);
-        if (!any_above(gaps, 0.0F)) continue;
+        // Every row is added, active or not: rounding must not depend on the other lanes.
         const Lanes is_active = select(gaps > Lanes{}, Lanes{} + 1.0F, Lanes{});
         const Lanes active_moves = is_active * moves;
         sums[0].add(gaps);
@@ -319,10 +319,10 @@ void ConjugateTrainer::move_on() {
         margins_[row] = margins;
         Lanes gaps = is_busy_ * max_lanes(margins + shifts, Lanes{});
         if (positives_.has(row, cursor)) gaps = choose(positives_.take(row, cursor), Lanes{}, gaps);
-        const std::uint32_t active = bits_greater(gaps, Lanes{});
-        if (active == 0) continue;
         squares.add(gaps * gaps);
         counts.add(select(gaps > Lanes{}, Lanes{} + 1.0F, Lanes{}));
+        const std::uint32_t active = bits_greater(gaps, Lanes{});
+        if (active == 0) continue;
         const Lanes slopes = twice * gaps;
         if (std::popcount(active) >= kManyLanes) {
             rows_.for_each(row, [&](std::int32_t feature, float value) { gradients[feature] += slopes * value; });
