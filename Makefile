@@ -102,7 +102,7 @@ cli-docs: $(VENV)/.built
 
 # Cluster tests start several processes that need memory and both cores, and `alone` marks tests that measure time or
 # memory: they run after the others. With worksteal, both cores are busy to the end. Two workers with two BLAS threads each
-# would wait for each other: a small np.linalg.solve took 50 times as long. (OMP_NUM_THREADS would limit longtail, too.)
+# would wait for each other, even in small products. (OMP_NUM_THREADS would limit longtail, too.)
 python-test: $(VENV)/.built
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not cluster and not alone"
 	$(BIN)/python -m pytest -m "cluster or alone"

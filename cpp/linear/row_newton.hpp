@@ -58,8 +58,7 @@ private:
     static constexpr int kMaxNewtonSteps = 60;
     static constexpr int kMaxFinalSteps = 5;  // at a gradient norm that is small enough
     static constexpr int kMaxCgSteps = 200;
-    static constexpr double kGapShare =
-        0.25;  // of ε₀²: how far the objective may be above its minimum, as a share of it
+    static constexpr double kGapShare = 0.25;  // of ε₀²: what the objective may be above its minimum, as a share of it
     static constexpr double kArmijo = 0.01;
     static constexpr int kMaxHalvings = 20;
 

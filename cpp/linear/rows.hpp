@@ -19,7 +19,7 @@ float sparse_dot(const Feature* features, const float* values, std::int64_t n, c
 }
 
 // weights[features[i]] += scale · values[i] for n entries of different features. Four weights are loaded before any of them
-// is stored: a load need not wait until the place of an earlier store is known (a fifth less time than one by one).
+// is stored: a load need not wait until the place of an earlier store is known.
 template <class Feature, class Real>
 void sparse_add(const Feature* features, const float* values, std::int64_t n, Real scale, Real* weights) {
     std::int64_t i = 0;
