@@ -140,8 +140,8 @@ void ConjugateTrainer::solve_background() {
     is_busy_[0] = 0.0F;
 }
 
-// Put a label into an empty lane; false when there is nothing to train.
-bool ConjugateTrainer::begin(int at, std::int64_t label) {
+// Put a label into an empty lane, if there is something to train.
+void ConjugateTrainer::begin(int at, std::int64_t label) {
     Lane& lane = lanes_[at];
     const auto begin_time = Clock::now();
     lane.positives = labels_.positives.row_labels(label);
@@ -150,7 +150,7 @@ bool ConjugateTrainer::begin(int at, std::int64_t label) {
     if (!is_asked || lane.start.tolerance <= 0.0) {  // no positives, or w = 0 meets the rule
         sink_.put(label, std::vector<std::pair<std::int32_t, float>>{}, 0.0F, {});
         control_.add_done(1);
-        return false;
+        return;
     }
     lane.is_busy = true;
     lane.label = label;
@@ -175,7 +175,6 @@ bool ConjugateTrainer::begin(int at, std::int64_t label) {
     is_new_[at] = 1.0F;
     is_busy_[at] = 1.0F;
     lane.record.seconds += seconds_since(begin_time);
-    return true;
 }
 
 // One step of all lanes.
@@ -217,7 +216,6 @@ void ConjugateTrainer::write_directions() {
 template <int kAhead>
 void ConjugateTrainer::set_moves() {
     const CsrView& view = rows_.view();
-    const Lanes is_old = is_busy_ - is_new_;
     Lanes shifts{};
     for (int at = 0; at < kLanes; ++at) shifts[at] = static_cast<float>(lanes_[at].shift);
     LaneSum sums[5];
@@ -231,7 +229,7 @@ void ConjugateTrainer::set_moves() {
         }
         Lanes moves{};
         rows_.template lane_dots<1>(row, directions_.data(), &moves);
-        const Lanes margins = is_old * margins_[row] + is_new_ * background_.margins[row];
+        const Lanes margins = select(is_new_ > Lanes{}, Lanes{} + background_.margins[row], margins_[row]);
         margins_[row] = margins;
         moves_[row] = moves;
         Lanes gaps = max_lanes(margins + shifts, Lanes{});
@@ -304,7 +302,6 @@ void ConjugateTrainer::move_on() {
     for (int at = 0; at < kLanes; ++at) {
         lengths[at] = lanes_[at].is_busy ? static_cast<float>(lanes_[at].length) : 0.0F;
         shifts[at] = static_cast<float>(lanes_[at].shift);
-        lanes_[at].n_active = 0;
     }
     const auto twice = static_cast<float>(2.0 * cost_);
     LaneSum squares;

@@ -110,7 +110,7 @@ private:
 
     static bool knows(const OvaStart& start, const OvaConfig& config);
     void solve_background();
-    bool begin(int at, std::int64_t label);
+    void begin(int at, std::int64_t label);
     void hand_over(Lane& lane);
     void step();
     void write_directions();

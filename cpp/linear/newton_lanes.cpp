@@ -20,12 +20,6 @@ constexpr std::int64_t kSampled = 16;         // one row in so many, counted so 
 constexpr std::int64_t kSampledOfMany = 4;    // for labels with many rows, whose Hessian the regulariser hides less
 constexpr std::int64_t kManyPositives = 32;   // (16 ended looser than LIBLINEAR by the same rule on Bibtex);
 constexpr std::int64_t kRowsOfSample = 4096;  // if there are at least so many rows
-constexpr double kLeastRowCost = 4.0;         // above this, steps are found over a lane's own rows,
-constexpr int kLaneSteps = 3;                 // after so many steps in lanes,
-constexpr std::int64_t kFewShare = 8;         // if at most a row in so many is active,
-constexpr float kNearSlack = 0.3F;            // with the rows whose margins are this near to it,
-constexpr double kRoundShare = 0.05;          // to this share of their gradient,
-constexpr double kInnerShare = 0.5;           // or of the tolerance
 constexpr int kMaxFinalSteps = 5;             // of a label that meets the stopping rule
 constexpr double kStartShare = 0.25;          // a start counts if its loss is below this share of the loss at zero
 constexpr std::int64_t kGradientRows = 256;   // dense rows whose part of the gradient is added up in float32
@@ -45,8 +39,7 @@ NewtonTrainer<Rows, LossFunction>::NewtonTrainer(const Rows& rows, const OvaLabe
       control_(control),
       starter_(rows, labels, moments, start, config),
       width_(rows.n_features() + 1),
-      lanes_(kLanes),
-      row_solver_(rows, config) {
+      lanes_(kLanes) {
     if constexpr (!Rows::kSparse) {
         gradient_sums_.assign(width_ * kLanes, 0.0);
         if (WholeHessians::suits(rows, config)) hessians_.emplace(rows, labels, config, control);
@@ -133,7 +126,6 @@ bool NewtonTrainer<Rows, LossFunction>::begin(Lane& lane, int at, std::int64_t l
     lane.is_fresh = true;
     lane.n_final_steps = 0;
     lane.is_near = false;
-    lane.by_rows = false;
     starter_.set_weights(label, lane.start, column_.data());
     if (hessians_) hessians_->begin(at);
     for (std::int64_t f = 0; f < width_; ++f) weights_[f][at] = column_[f];
@@ -250,7 +242,6 @@ void NewtonTrainer<Rows, LossFunction>::set_gradient() {
         Lane& lane = lanes_[at];
         if (lane.label < 0) continue;
         lane.gradient_norm = std::sqrt(squares.total[at]);
-        lane.n_active = static_cast<std::int64_t>(n_active.total[at]);
         lane.record.last_objective = 0.5 * half_squares.total[at] + loss.total[at];
         lane.record.gradient_ratio = lane.gradient_norm / lane.start.zero_gradient;
         if (lane.is_fresh) lane.record.first_objective = lane.record.last_objective;
@@ -285,10 +276,7 @@ bool NewtonTrainer<Rows, LossFunction>::is_finished(Lane& lane) const {
     if (!meets_rule(lane)) return false;
     // No curvature is below 1, so L is at most ½‖∇L‖² above its minimum. float32 may not reach that, and a label that meets
     // the rule has converged however many steps are left.
-    double square = lane.gradient_norm * lane.gradient_norm;
-    // What is left over the rows of its last step is near the minimum: the rest is due to other rows.
-    if (lane.by_rows && lane.step_size == 1.0F) square -= lane.solved_norm * lane.solved_norm;
-    return 0.5 * square <= most_gap(lane) || lane.n_final_steps++ == kMaxFinalSteps ||
+    return 0.5 * lane.gradient_norm * lane.gradient_norm <= most_gap(lane) || lane.n_final_steps++ == kMaxFinalSteps ||
            lane.record.iterations + 1 >= config_.max_iterations;
 }
 
@@ -362,18 +350,7 @@ void NewtonTrainer<Rows, LossFunction>::hessian_product() {
 template <class Rows, class LossFunction>
 void NewtonTrainer<Rows, LossFunction>::set_steps() {
     if (!hessians_) {
-        bool any = false;
-        for (int at = 0; at < kLanes; ++at) {
-            Lane& lane = lanes_[at];
-            lane.by_rows = lane.label >= 0 && has_few_rows(lane);
-            any = any || (lane.label >= 0 && !lane.by_rows);
-        }
-        if (any)
-            set_cg_steps();
-        else
-            std::fill(step_.begin(), step_.end(), Lanes{});
-        for (int at = 0; at < kLanes; ++at)
-            if (lanes_[at].label >= 0 && lanes_[at].by_rows) set_row_step(at);
+        set_cg_steps();
         return;
     }
     std::uint32_t busy = 0;
@@ -385,42 +362,6 @@ void NewtonTrainer<Rows, LossFunction>::set_steps() {
     const LaneSum slopes = inner(gradient_, step_);
     for (int at = 0; at < kLanes; ++at)
         if (lanes_[at].label >= 0) note_gap(lanes_[at], -0.5 * slopes.total[at]);
-}
-
-// Whether a lane's next step is found over its own rows alone. High costs take many conjugate gradient steps, for which
-// the other lanes would wait, and leave few rows active.
-template <class Rows, class LossFunction>
-bool NewtonTrainer<Rows, LossFunction>::has_few_rows(const Lane& lane) const {
-    return Rows::kSparse && !LossFunction::kIsSmooth && config_.working_sets && config_.regularize_bias &&
-           config_.cost > kLeastRowCost && lane.record.iterations >= kLaneSteps &&
-           kFewShare * lane.n_active <= rows_.n_rows();
-}
-
-// Minimise over the rows that are active or near their margin; the line search and the next gradient see all rows.
-template <class Rows, class LossFunction>
-void NewtonTrainer<Rows, LossFunction>::set_row_step(int at) {
-    Lane& lane = lanes_[at];
-    near_rows_.clear();
-    const auto positives = labels_.positives.row_labels(lane.label);
-    auto positive = positives.begin();
-    for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
-        const bool is_positive = positive != positives.end() && *positive == row;
-        if (is_positive) ++positive;
-        const float margin = margins_[row][at];
-        const float sign = is_positive ? 1.0F : -1.0F;
-        if (sign * margin >= 1.0F + kNearSlack) continue;
-        const float cost = is_positive ? positive_costs_[at] : negative_costs_[at];
-        near_rows_.append(static_cast<std::int32_t>(row), sign, cost * static_cast<float>(labels_.row_weight(row)),
-                          margin);
-    }
-    for (std::int64_t f = 0; f < width_; ++f) column_[f] = weights_[f][at];
-    const double tolerance = kInnerShare * lane.start.tolerance;
-    const InnerResult result = row_solver_.solve(near_rows_, column_.data(), tolerance, kRoundShare);
-    lane.record.cg_steps += result.cg_steps;
-    // Only a step that was to be the last one is near the minimum over its rows.
-    const bool is_last = 1.01 * kRoundShare * lane.gradient_norm <= tolerance;
-    lane.solved_norm = is_last ? result.gradient_norm : 0.0;
-    for (std::int64_t f = 0; f < width_; ++f) step_[f][at] = column_[f] - weights_[f][at];
 }
 
 // Preconditioned conjugate gradients on H p = -∇L in every lane that still works. A lane whose residual is small enough
@@ -440,7 +381,7 @@ void NewtonTrainer<Rows, LossFunction>::set_cg_steps() {
     double goals[kLanes];
     double models[kLanes] = {};  // value of the quadratic model at the step so far
     for (int at = 0; at < kLanes; ++at) {
-        is_working[at] = lanes_[at].label >= 0 && !lanes_[at].by_rows;
+        is_working[at] = lanes_[at].label >= 0;
         if (!is_working[at]) continue;
         const double norm = std::sqrt(current.total[at]);
         const double share = quadratic ? std::min(0.5, std::sqrt(norm)) : config_.cg_tolerance;

@@ -19,7 +19,6 @@
 #include "linear/lane_sum.hpp"
 #include "linear/losses.hpp"
 #include "linear/problem.hpp"
-#include "linear/row_newton.hpp"
 #include "linear/rows.hpp"
 #include "linear/sink.hpp"
 #include "linear/starts.hpp"
@@ -41,11 +40,8 @@ private:
         bool is_fresh = false;
         LabelStart start;
         double gradient_norm = 0.0;
-        int n_final_steps = 0;     // since the gradient first met the stopping rule
-        bool is_near = false;      // the minimum: its step showed it
-        bool by_rows = false;      // its next step is, or its last one was
-        double solved_norm = 0.0;  // what that step left of the gradient of its rows
-        std::int64_t n_active = 0;
+        int n_final_steps = 0;  // since the gradient first met the stopping rule
+        bool is_near = false;   // the minimum: its step showed it
         bool searching = false;
         float step_size = 0.0F;
         std::int32_t earlier_cg_steps = 0;
@@ -71,8 +67,6 @@ private:
     void retire(int at);
     void set_steps();
     void set_cg_steps();
-    bool has_few_rows(const Lane& lane) const;
-    void set_row_step(int at);
     void set_preconditioner();
     void hessian_product();
     void search_lines();
@@ -108,8 +102,6 @@ private:
     AlignedVector<Lanes> product_;
     AlignedVector<Lanes> preconditioner_;
     AlignedVector<float> column_;
-    Subproblem near_rows_;  // of one lane, for a step over them alone
-    RowSolver<Rows> row_solver_;
 };
 
 }  // namespace longtail::linear

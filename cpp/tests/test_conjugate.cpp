@@ -92,6 +92,35 @@ TEST_CASE("conjugate gradients end within 1e-4 of the minimum, whatever the cost
     }
 }
 
+TEST_CASE("frequent labels of long rows end within 1e-4 of the minimum at higher costs too") {
+    Csr csr = random_rows(400, 150, 0.4, 3);
+    for (float& value : csr.values) value *= 0.15F;
+    const SparseRows rows(csr.view());
+    std::vector<std::int32_t> row_ids;
+    for (std::int32_t row = 0; row < 400; row += 2) row_ids.push_back(row);
+    const std::vector<std::int64_t> indptr{0, 200};
+    const OvaLabels labels{{1, 400, indptr, row_ids}, {}};
+    const std::vector<float> mean = mean_row(rows, 1.0F);
+    const std::vector<float> margins = row_margins(rows, mean, 1.0F);
+    const OvaMoments moments{mean, margins, {}};
+    for (const double cost : {1.0, 10.0}) {
+        const OvaConfig config = make_config(cost, true, 0.01);
+        REQUIRE(ConjugateTrainer::suits_frequent(rows, kSeparating, config));
+        Control control;
+        LabelSink sink(1, config);
+        CHECK(ConjugateTrainer(rows, labels, moments, kSeparating, config, sink, control)
+                  .train(std::vector<std::int32_t>{0})
+                  .empty());
+        const double ours = sink.finish().statistics.last_objective[0];
+        const OvaConfig tight = make_config(cost, false, 1e-6);
+        const double least = train_ova(rows, labels, moments, kSeparating, tight, control).statistics.last_objective[0];
+        CHECK(ours <= (1.0 + 1e-4) * least);
+        CHECK(ours >= (1.0 - 1e-5) * least);
+    }
+    CHECK(!ConjugateTrainer::suits_frequent(SparseRows(random_rows(50, 100, 0.2, 4).view()), kSeparating,
+                                            make_config(1.0, true, 0.01)));
+}
+
 TEST_CASE("a label has the same weights whichever labels are trained beside it") {
     const Problem problem;
     const OvaConfig config = make_config(0.1, true, 0.01);
