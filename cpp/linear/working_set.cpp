@@ -225,7 +225,7 @@ bool WorkingSetTrainer<Rows>::begin_rounds(Lane& lane, int at) {
 template <class Rows>
 auto WorkingSetTrainer<Rows>::go_on(Lane& lane) -> Outcome {
     const bool is_solved = lane.inner.gradient_norm <= lane.end_share * lane.start.tolerance;
-    if (is_solved && may_be_converged(lane) && is_converged(lane)) return Outcome::finished;
+    if (is_solved && may_be_converged(lane) && (rough_ != nullptr || is_converged(lane))) return Outcome::finished;
     if (!grow(lane) && (is_solved || lane.inner.is_stuck)) {
         // The restricted problem was not solved well enough. A Gram matrix loses digits where costs or the bias are
         // large; going on by rows finds them again.
@@ -426,8 +426,8 @@ bool WorkingSetTrainer<Rows>::may_be_converged(const Lane& lane) const {
     return std::sqrt(square) <= lane.end_share * lane.start.tolerance;
 }
 
-// Decide by the gradient over all rows, in float64, from margins that are computed afresh wherever they matter, with the
-// best bias over all rows; leaves only true violators among the candidates.
+// Decide by the gradient over all rows, from margins that are computed afresh wherever they matter, with the best bias over
+// all rows; leaves only true violators among the candidates.
 template <class Rows>
 bool WorkingSetTrainer<Rows>::is_converged(Lane& lane) {
     constexpr float kSurelyIdle = 1.01F;  // margins of the working set are right to far better than this
@@ -450,26 +450,27 @@ bool WorkingSetTrainer<Rows>::is_converged(Lane& lane) {
     if (shift != 0.0) lane.weights.back() += static_cast<float>(shift / config_.bias);
     const double moved = static_cast<double>(config_.bias) * (static_cast<double>(lane.weights.back()) - bias_weight);
     std::copy(lane.weights.begin(), lane.weights.end(), gradient_.begin());
-    if (!config_.regularize_bias) gradient_.back() = 0.0;
+    double by_bias = config_.regularize_bias ? lane.weights.back() : 0.0;
+    gradient_.back() = 0.0F;
     double loss = 0.0;
     const auto add = [&](std::int32_t row, double sign, double cost, double its_margin) {
         const double gap = 1.0 - sign * (its_margin + moved);
         if (gap <= 0.0) return;
         loss += cost * gap * gap;
-        rows_.add_to(row, -2.0 * cost * sign * gap, gradient_.data());
-        gradient_.back() -= 2.0 * cost * sign * gap * config_.bias;
+        rows_.add_to(row, static_cast<float>(-2.0 * cost * sign * gap), gradient_.data());
+        by_bias -= 2.0 * cost * sign * gap * config_.bias;
     };
     walk_rows(rows_, problem.row_ids.data(), problem.size(),
               [&](std::int64_t i) { add(problem.row_ids[i], problem.signs[i], problem.costs[i], problem.margins[i]); });
     for (const Candidate& candidate : lane.candidates) add(candidate.row_id, -1.0, config_.cost, candidate.margin);
-    const double square = sum_of_squares(gradient_.data(), std::ssize(gradient_));
+    const double square = sum_of_squares(gradient_.data(), std::ssize(gradient_)) + by_bias * by_bias;
     double penalty = sum_of_squares(lane.weights.data(), std::ssize(lane.weights));
     if (!config_.regularize_bias) penalty -= static_cast<double>(lane.weights.back()) * lane.weights.back();
     lane.record.last_objective = 0.5 * penalty + loss;
     lane.record.gradient_ratio = std::sqrt(square) / lane.start.zero_gradient;
     if (!lane.truncated && std::sqrt(square) <= lane.end_share * lane.start.tolerance) {
         const double end_norm = std::sqrt(2.0 * kMostGap * lane.record.last_objective);
-        if (rough_ != nullptr || std::sqrt(square) <= end_norm) return true;
+        if (std::sqrt(square) <= end_norm) return true;
         lane.end_share = end_norm / lane.start.tolerance;
         lane.inner_share = kInnerShare * lane.end_share;
     }

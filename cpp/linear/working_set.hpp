@@ -175,7 +175,7 @@ private:
     std::int64_t max_row_size_ = 0;
     std::vector<std::int32_t> checked_ids_;
     AlignedVector<Lanes> scatter_;  // zero between calls
-    AlignedVector<double> gradient_;
+    AlignedVector<float> gradient_;
 };
 
 extern template class WorkingSetTrainer<SparseRows>;
