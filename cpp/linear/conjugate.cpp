@@ -23,7 +23,6 @@ constexpr double kBackgroundShare = 0.5;        // of the tolerance of a label w
 constexpr std::size_t kCachedBytes = 1U << 20;  // a greater table of directions is not in the second-level cache:
 constexpr int kFetchAhead = 32;                 // lines are fetched so many entries before their turn
 constexpr std::int64_t kRowsAhead = 4;          // and active rows so many rows before theirs
-constexpr int kManyLanes = 4;                   // a row that is active in so many is added to all at once
 constexpr double kReach = 1.25;                 // rows are listed for steps up to this multiple of their first guess,
 constexpr double kPadShare = 0.1;               // and with this share of the change of δ added to it
 constexpr float kNearZero = 1e-5F;              // gaps that rounding may have moved across zero
@@ -307,8 +306,6 @@ void ConjugateTrainer::move_on() {
     LaneSum squares;
     LaneSum counts;
     std::fill(gradients_.begin(), gradients_.end(), Lanes{});
-    Lanes* const gradients = gradients_.data();
-    float* const floats = reinterpret_cast<float*>(gradients);
     std::size_t cursor = 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         if (row + kRowsAhead < rows_.n_rows()) rows_.prefetch(row + kRowsAhead);
@@ -318,23 +315,8 @@ void ConjugateTrainer::move_on() {
         if (positives_.has(row, cursor)) gaps = choose(positives_.take(row, cursor), Lanes{}, gaps);
         squares.add(gaps * gaps);
         counts.add(select(gaps > Lanes{}, Lanes{} + 1.0F, Lanes{}));
-        const std::uint32_t active = bits_greater(gaps, Lanes{});
-        if (active == 0) continue;
-        const Lanes slopes = twice * gaps;
-        if (std::popcount(active) >= kManyLanes) {
-            rows_.for_each(row, [&](std::int32_t feature, float value) { gradients[feature] += slopes * value; });
-            continue;
-        }
-        float of_lanes[kLanes];
-        store(slopes, of_lanes);
-        for (std::uint32_t bits = active; bits != 0; bits &= bits - 1) {
-            const int at = std::countr_zero(bits);
-            const float slope = of_lanes[at];
-            float* const own = floats + at;
-            rows_.for_each(row, [&](std::int32_t feature, float value) {
-                own[kLanes * static_cast<std::int64_t>(feature)] += slope * value;
-            });
-        }
+        // The same for one active lane as for all: what an addition takes is the way of a line from the cache and back.
+        if (any_above(gaps, 0.0F)) rows_.lane_add(row, twice * gaps, gradients_.data());
     }
     squares.flush();
     counts.flush();
