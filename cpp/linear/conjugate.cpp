@@ -194,7 +194,7 @@ void ConjugateTrainer::step() {
     for (int at = 0; at < kLanes; ++at) {
         if (!lanes_[at].is_busy) continue;
         read_gradient(lanes_[at], at);
-        if (may_end(lanes_[at])) ending |= 1U << at;
+        if (may_end(lanes_[at]) && !is_surely_converged(lanes_[at])) ending |= 1U << at;
     }
     if (ending != 0) list_near(ending);
 }
@@ -304,6 +304,7 @@ void ConjugateTrainer::move_on() {
     }
     const auto twice = static_cast<float>(2.0 * cost_);
     LaneSum squares;
+    LaneSum sums;
     LaneSum counts;
     std::fill(gradients_.begin(), gradients_.end(), Lanes{});
     std::size_t cursor = 0;
@@ -314,14 +315,17 @@ void ConjugateTrainer::move_on() {
         Lanes gaps = is_busy_ * max_lanes(margins + shifts, Lanes{});
         if (positives_.has(row, cursor)) gaps = choose(positives_.take(row, cursor), Lanes{}, gaps);
         squares.add(gaps * gaps);
+        sums.add(gaps);
         counts.add(select(gaps > Lanes{}, Lanes{} + 1.0F, Lanes{}));
         // The same for one active lane as for all: what an addition takes is the way of a line from the cache and back.
         if (any_above(gaps, 0.0F)) rows_.lane_add(row, twice * gaps, gradients_.data());
     }
     squares.flush();
+    sums.flush();
     counts.flush();
     for (int at = 0; at < kLanes; ++at) {
         losses_[at] = cost_ * squares.total[at];
+        gaps_[at] = sums.total[at];
         lanes_[at].n_active = static_cast<std::int32_t>(counts.total[at]);
     }
 }

@@ -84,7 +84,8 @@ private:
         NewtonStep first = {};          // a first guess of the length, and of the change of δ
         double along = 0.0;             // w · the direction, at the beginning of the step,
         double square = 0.0;            // and ‖direction‖²
-        double gradient_square = 0.0;   // ‖∇L‖² at the end; the best bias leaves nothing of it in the bias
+        double gradient_square = 0.0;   // ‖∇L‖² at the end without the bias, where the best one leaves nothing,
+        double bias_slope = 0.0;        // or next to nothing
         double objective = 0.0;         // L there,
         std::int32_t n_active = 0;      // and the number of active rows
         double end_norm = 0.0;          // the norm of the gradient to reach
@@ -125,6 +126,7 @@ private:
     void set_direction(Lane& lane) const;
     Outcome judge(Lane& lane);
     bool may_end(const Lane& lane) const;
+    bool is_surely_converged(const Lane& lane) const;
     bool is_converged(Lane& lane);
     Slopes slopes(const Lane& lane, const Sums& sums, double length, double shift) const;
     static Sums sums_at(const Movers& rows, double length, double shift);
@@ -154,7 +156,8 @@ private:
     Lanes reaches_ = {};               // rows are listed up to this length of the step
     Lanes first_shifts_ = {};          // δ at the beginning of the step,
     Lanes last_shifts_ = {};           // and at that length, and a little
-    double losses_[kLanes] = {};
+    double losses_[kLanes] = {};    // of the negatives at its end,
+    double gaps_[kLanes] = {};      // and the sums of their gaps
     AlignedVector<float> checked_;  // the gradient of an exact check
 };
 
