@@ -49,9 +49,14 @@ ConjugateTrainer::ConjugateTrainer(const SparseRows& rows, const OvaLabels& labe
     gradients_.assign(static_cast<std::size_t>(n_features_), Lanes{});
     margins_.assign(static_cast<std::size_t>(rows.n_rows()), Lanes{});
     moves_.assign(static_cast<std::size_t>(rows.n_rows()), Lanes{});
-    for (Lane& lane : lanes_)
+    for (Lane& lane : lanes_) {
+        for (Curvature& curvature : lane.curvatures) {
+            curvature.step.assign(static_cast<std::size_t>(n_features_), 0.0F);
+            curvature.change = curvature.step;
+        }
         for (auto* vector : {&lane.weights, &lane.gradient, &lane.earlier, &lane.direction})
             vector->assign(static_cast<std::size_t>(n_features_), 0.0F);
+    }
     checked_.resize(static_cast<std::size_t>(n_features_));
 }
 
@@ -155,6 +160,7 @@ void ConjugateTrainer::begin(int at, std::int64_t label) {
     lane.label = label;
     lane.record = {};
     lane.n_misses = 0;
+    lane.n_curvatures = 0;
     lane.end_norm = lane.start.tolerance;
     lane.weights = background_.weights;
     lane.shift = background_.shift;

@@ -143,13 +143,42 @@ void ConjugateTrainer::read_gradient(Lane& lane, int at) {
                      0.5 * stiffness_ * (lane.shift - 1.0) * (lane.shift - 1.0) + loss;
 }
 
+void ConjugateTrainer::remember_step(Lane& lane) const {
+    if (lane.n_curvatures == kMemory)
+        std::rotate(lane.curvatures, lane.curvatures + 1, lane.curvatures + kMemory);
+    else
+        ++lane.n_curvatures;
+    Curvature& last = lane.curvatures[lane.n_curvatures - 1];
+    const auto length = static_cast<float>(lane.length);
+    for (std::int64_t f = 0; f < n_features_; ++f) last.step[f] = length * lane.direction[f];
+    for (std::int64_t f = 0; f < n_features_; ++f) last.change[f] = lane.gradient[f] - lane.earlier[f];
+    last.product = product(last.step, last.change);
+    if (!(last.product > 0.0)) lane.n_curvatures = 0;  // no step, or rounding
+}
+
+// Minus the gradient times the inverse of a matrix that agrees with the curvatures of the last steps.
 void ConjugateTrainer::set_direction(Lane& lane) const {
-    const double before = sum_of_squares(lane.earlier.data(), n_features_);
-    const double turn = before > 0.0 ? (lane.gradient_square - product(lane.gradient, lane.earlier)) / before : 0.0;
-    const auto factor = static_cast<float>(turn > 0.0 ? turn : 0.0);
-    for (std::int64_t f = 0; f < n_features_; ++f) lane.direction[f] = factor * lane.direction[f] - lane.gradient[f];
-    if (product(lane.direction, lane.gradient) < 0.0) return;
-    for (std::int64_t f = 0; f < n_features_; ++f) lane.direction[f] = -lane.gradient[f];
+    remember_step(lane);
+    float* const direction = lane.direction.data();
+    for (std::int64_t f = 0; f < n_features_; ++f) direction[f] = -lane.gradient[f];
+    if (lane.n_curvatures == 0) return;
+    double shares[kMemory];
+    for (int i = lane.n_curvatures - 1; i >= 0; --i) {
+        const Curvature& at = lane.curvatures[i];
+        shares[i] = dot(at.step.data(), direction, n_features_) / at.product;
+        add_scaled(direction, at.change.data(), static_cast<float>(-shares[i]), n_features_);
+    }
+    const Curvature& last = lane.curvatures[lane.n_curvatures - 1];
+    const auto scale = static_cast<float>(last.product / dot(last.change.data(), last.change.data(), n_features_));
+    for (std::int64_t f = 0; f < n_features_; ++f) direction[f] *= scale;
+    for (int i = 0; i < lane.n_curvatures; ++i) {
+        const Curvature& at = lane.curvatures[i];
+        const double known = dot(at.change.data(), direction, n_features_) / at.product;
+        add_scaled(direction, at.step.data(), static_cast<float>(shares[i] - known), n_features_);
+    }
+    if (dot(direction, lane.gradient.data(), n_features_) < 0.0F) return;
+    lane.n_curvatures = 0;
+    for (std::int64_t f = 0; f < n_features_; ++f) direction[f] = -lane.gradient[f];
 }
 
 // The curvature is at least 1 everywhere, so that L is at most ½‖∇L‖² above its minimum.
