@@ -50,6 +50,8 @@ ConjugateTrainer::ConjugateTrainer(const SparseRows& rows, const OvaLabels& labe
     margins_.assign(static_cast<std::size_t>(rows.n_rows()), Lanes{});
     moves_.assign(static_cast<std::size_t>(rows.n_rows()), Lanes{});
     for (Lane& lane : lanes_) {
+        lane.negatives.values.resize(static_cast<std::size_t>(rows.n_rows()));
+        lane.negatives.moves.resize(static_cast<std::size_t>(rows.n_rows()));
         for (Curvature& curvature : lane.curvatures) {
             curvature.step.assign(static_cast<std::size_t>(n_features_), 0.0F);
             curvature.change = curvature.step;
@@ -259,10 +261,14 @@ void ConjugateTrainer::guess_lengths() {
     for (int at = 0; at < kLanes; ++at) {
         Lane& lane = lanes_[at];
         if (!lane.is_busy) continue;
-        lane.positive_rows.clear();
-        for (const std::int32_t row : lane.positives)
-            lane.positive_rows.append(reinterpret_cast<const float*>(&margins_[row])[at],
-                                      reinterpret_cast<const float*>(&moves_[row])[at]);
+        Movers& positives = lane.positive_rows;
+        positives.n = std::ssize(lane.positives);
+        positives.values.resize(lane.positives.size());
+        positives.moves.resize(lane.positives.size());
+        for (std::int64_t i = 0; i < positives.n; ++i) {
+            positives.values[i] = reinterpret_cast<const float*>(&margins_[lane.positives[i]])[at];
+            positives.moves[i] = reinterpret_cast<const float*>(&moves_[lane.positives[i]])[at];
+        }
         lane.along = sum_of(n_features_,
                             [&](std::int64_t f) { return static_cast<double>(lane.weights[f]) * lane.direction[f]; });
         lane.square = sum_of_squares(lane.direction.data(), n_features_);
@@ -278,16 +284,23 @@ void ConjugateTrainer::guess_lengths() {
 // List the negatives that are active at the beginning of their step or at the end of the reach. Gaps are linear between.
 void ConjugateTrainer::list_movers() {
     std::uint32_t busy = 0;
+    float* values_of[kLanes];
+    float* moves_of[kLanes];
+    std::int64_t n_of[kLanes] = {};
+    const Lanes first_shifts = first_shifts_;
+    const Lanes last_shifts = last_shifts_;
+    const Lanes reaches = reaches_;
     for (int at = 0; at < kLanes; ++at) {
-        lanes_[at].negatives.clear();
+        values_of[at] = lanes_[at].negatives.values.data();
+        moves_of[at] = lanes_[at].negatives.moves.data();
         busy |= lanes_[at].is_busy ? 1U << at : 0U;
     }
     std::size_t cursor = 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         const Lanes margins = margins_[row];
         const Lanes moves = moves_[row];
-        const Lanes last = margins + last_shifts_ + reaches_ * moves;
-        std::uint32_t bits = bits_greater(max_lanes(margins + first_shifts_, last), Lanes{}) & busy;
+        const Lanes last = margins + last_shifts + reaches * moves;
+        std::uint32_t bits = bits_greater(max_lanes(margins + first_shifts, last), Lanes{}) & busy;
         if (positives_.has(row, cursor)) bits &= ~positives_.take(row, cursor);
         if (bits == 0) continue;
         float of_lanes[2][kLanes];
@@ -295,9 +308,11 @@ void ConjugateTrainer::list_movers() {
         store(moves, of_lanes[1]);
         for (; bits != 0; bits &= bits - 1) {
             const int at = std::countr_zero(bits);
-            lanes_[at].negatives.append(of_lanes[0][at], of_lanes[1][at]);
+            values_of[at][n_of[at]] = of_lanes[0][at];
+            moves_of[at][n_of[at]++] = of_lanes[1][at];
         }
     }
+    for (int at = 0; at < kLanes; ++at) lanes_[at].negatives.n = n_of[at];
 }
 
 // The margins at the ends of the steps, and the gradients of the rows that are active there.

@@ -49,12 +49,9 @@ public:
 private:
     // Rows that may be active somewhere along a step: v at its beginning, and how the direction changes it.
     struct Movers {
-        AlignedVector<float> values;
+        AlignedVector<float> values;  // with room for all rows, so that adding one is quick
         AlignedVector<float> moves;
-
-        void clear();
-        void append(float value, float move);
-        std::int64_t size() const { return static_cast<std::int64_t>(values.size()); }
+        std::int64_t n = 0;
     };
     // The derivatives of the objective by the length t of a step and by δ.
     struct Slopes {

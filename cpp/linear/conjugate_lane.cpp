@@ -15,7 +15,7 @@ constexpr double kMostGap = 1e-4;   // what a label may be above its minimum, as
 constexpr int kMaxSteps = 100;      // a label that needs more is trained another way,
 constexpr int kMaxMisses = 4;       // and one that rounding keeps from its tolerance
 constexpr double kMissShare = 0.5;  // of the norm to reach, after a check that failed
-constexpr double kSureShare = 0.9;  // of the norm to reach, that needs no exact check
+constexpr double kSureShare = 0.98;  // of the norm to reach, that needs no exact check
 constexpr double kRounding = 6e-8;
 constexpr int kMaxLineSteps = 30;
 constexpr int kWholeLineSteps = 12;   // Newton steps along the line are halved after so many
@@ -29,23 +29,13 @@ double product(const AlignedVector<float>& a, const AlignedVector<float>& b) {
 
 }  // namespace
 
-void ConjugateTrainer::Movers::clear() {
-    values.clear();
-    moves.clear();
-}
-
-void ConjugateTrainer::Movers::append(float value, float move) {
-    values.push_back(value);
-    moves.push_back(move);
-}
-
 // Over the rows with δ + v + t · move > 0.
 auto ConjugateTrainer::sums_at(const Movers& rows, double length, double shift) -> Sums {
     const auto t = static_cast<float>(length);
     const auto delta = static_cast<float>(shift);
     Lanes parts[5] = {};
     std::int64_t i = 0;
-    for (; i + kLanes <= rows.size(); i += kLanes) {
+    for (; i + kLanes <= rows.n; i += kLanes) {
         Lanes values;
         Lanes moves;
         load(values, rows.values.data() + i);
@@ -60,7 +50,7 @@ auto ConjugateTrainer::sums_at(const Movers& rows, double length, double shift) 
         parts[4] += active_moves * moves;
     }
     Sums out{sum(parts[0]), sum(parts[1]), sum(parts[2]), sum(parts[3]), sum(parts[4])};
-    for (; i < rows.size(); ++i) {
+    for (; i < rows.n; ++i) {
         const double move = rows.moves[i];
         const double gap = rows.values[i] + delta + t * move;
         if (gap <= 0.0) continue;
@@ -80,7 +70,7 @@ auto ConjugateTrainer::slopes(const Lane& lane, const Sums& sums, double length,
                stiffness_ * (shift - 1.0) + twice * sums.gaps, lane.square + twice * sums.move_squares,
                twice * sums.moves, stiffness_ + twice * sums.n};
     const double of_positives = 2.0 * lane.start.positive_cost;
-    for (std::int64_t i = 0; i < lane.positive_rows.size(); ++i) {
+    for (std::int64_t i = 0; i < lane.positive_rows.n; ++i) {
         const double move = lane.positive_rows.moves[i];
         const double gap = 2.0 - shift - lane.positive_rows.values[i] - length * move;
         if (gap <= 0.0) continue;
