@@ -4,11 +4,12 @@
 //
 // At low costs thousands of rows are active at the solution, each with a tiny gap and different ones for each label, so
 // that working sets hold a good part of X. But then the curvature is low as well, except along the bias: a few steps of
-// nonlinear conjugate gradients suffice if each step also takes the best bias. Directions are conjugate to the last five
-// steps (L-BFGS: Liu and Nocedal, 1989), which takes a tenth to a fifth fewer steps than one (Polak and Ribière): rows become
-// active on the way, and the last step alone does not tell the curvature along earlier ones. A step reads X twice for
-// sixteen labels: once for how their directions change all margins, and once, only the active rows, for their
-// gradients. Along a direction the objective is known exactly and minimised together with the bias.
+// nonlinear conjugate gradients suffice if each step also takes the best bias. A step reads X twice for sixteen labels:
+// once for how their directions change all margins, and once, only the active rows, for their gradients. Along a
+// direction the objective is known exactly and minimised together with the bias.
+//
+// Directions are conjugate to the last five steps (L-BFGS: Liu and Nocedal, 1989). Rows become active on the way, so that
+// the last step alone (Polak and Ribière) tells too little of the curvature, and takes a tenth to a fifth more steps.
 //
 // The same holds for labels with so many positives that working sets would be too large, if rows have many words.
 //
@@ -135,6 +136,7 @@ private:
     void set_direction(Lane& lane) const;
     Outcome judge(Lane& lane);
     bool may_end(const Lane& lane) const;
+    static double gradient_norm(const Lane& lane);
     bool is_surely_converged(const Lane& lane) const;
     bool is_converged(Lane& lane);
     Slopes slopes(const Lane& lane, const Sums& sums, double length, double shift) const;

@@ -15,8 +15,8 @@ constexpr double kMostGap = 1e-4;   // what a label may be above its minimum, as
 constexpr int kMaxSteps = 100;      // a label that needs more is trained another way,
 constexpr int kMaxMisses = 4;       // and one that rounding keeps from its tolerance
 constexpr double kMissShare = 0.5;  // of the norm to reach, after a check that failed
-constexpr double kSureShare = 0.98;  // of the norm to reach, that needs no exact check
-constexpr double kRounding = 6e-8;
+constexpr double kSureShare = 0.98;  // of the tolerance, that needs no exact check,
+constexpr double kRounding = 6e-8;   // with this share of a margin of 1 added for each step
 constexpr int kMaxLineSteps = 30;
 constexpr int kWholeLineSteps = 12;   // Newton steps along the line are halved after so many
 constexpr double kMostCut = 0.9;      // of its length that one of them may take back
@@ -178,13 +178,16 @@ bool ConjugateTrainer::may_end(const Lane& lane) const {
     return is_near || lane.record.iterations + 1 >= config_.max_iterations;
 }
 
+double ConjugateTrainer::gradient_norm(const Lane& lane) {
+    return std::sqrt(lane.gradient_square + lane.bias_slope * lane.bias_slope);
+}
+
 // By the published rule, with room for the rounding of margins in all steps. It moves each by up to half a unit in its
 // last place, for all active rows to the same side at worst.
 bool ConjugateTrainer::is_surely_converged(const Lane& lane) const {
-    const double norm = std::sqrt(lane.gradient_square + lane.bias_slope * lane.bias_slope);
     const double share = static_cast<double>(lane.n_active) / static_cast<double>(rows_.n_rows());
     const double rounding = kRounding * lane.record.iterations * share * lane.start.zero_gradient;
-    return norm + rounding <= kSureShare * lane.start.tolerance;
+    return gradient_norm(lane) + rounding <= kSureShare * lane.start.tolerance;
 }
 
 auto ConjugateTrainer::judge(Lane& lane) -> Outcome {
@@ -199,7 +202,7 @@ auto ConjugateTrainer::judge(Lane& lane) -> Outcome {
     ++lane.record.iterations;
     if (is_ending) {
         lane.record.last_objective = lane.objective;
-        lane.record.gradient_ratio = std::hypot(std::sqrt(lane.gradient_square), lane.bias_slope) / lane.start.zero_gradient;
+        lane.record.gradient_ratio = gradient_norm(lane) / lane.start.zero_gradient;
         lane.record.converged = is_sure || is_converged(lane);
         if (lane.record.converged || lane.record.iterations >= config_.max_iterations) return Outcome::finished;
         lane.end_norm *= kMissShare;
