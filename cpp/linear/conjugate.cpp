@@ -23,7 +23,6 @@ constexpr double kBackgroundShare = 0.5;        // of the tolerance of a label w
 constexpr std::size_t kCachedBytes = 1U << 20;  // a greater table of directions is not in the second-level cache:
 constexpr int kFetchAhead = 32;                 // lines are fetched so many entries before their turn
 constexpr std::int64_t kRowsAhead = 4;          // and active rows so many rows before theirs
-constexpr int kManyLanes = 4;                   // a row that is active in so many is added to all at once
 constexpr double kReach = 1.25;                 // rows are listed for steps up to this multiple of their first guess,
 constexpr double kPadShare = 0.1;               // and with this share of the change of δ added to it
 constexpr float kNearZero = 1e-5F;              // gaps that rounding may have moved across zero
@@ -50,9 +49,16 @@ ConjugateTrainer::ConjugateTrainer(const SparseRows& rows, const OvaLabels& labe
     gradients_.assign(static_cast<std::size_t>(n_features_), Lanes{});
     margins_.assign(static_cast<std::size_t>(rows.n_rows()), Lanes{});
     moves_.assign(static_cast<std::size_t>(rows.n_rows()), Lanes{});
-    for (Lane& lane : lanes_)
+    for (Lane& lane : lanes_) {
+        lane.negatives.values.resize(static_cast<std::size_t>(rows.n_rows()));
+        lane.negatives.moves.resize(static_cast<std::size_t>(rows.n_rows()));
+        for (Curvature& curvature : lane.curvatures) {
+            curvature.step.assign(static_cast<std::size_t>(n_features_), 0.0F);
+            curvature.change = curvature.step;
+        }
         for (auto* vector : {&lane.weights, &lane.gradient, &lane.earlier, &lane.direction})
             vector->assign(static_cast<std::size_t>(n_features_), 0.0F);
+    }
     checked_.resize(static_cast<std::size_t>(n_features_));
 }
 
@@ -156,6 +162,7 @@ void ConjugateTrainer::begin(int at, std::int64_t label) {
     lane.label = label;
     lane.record = {};
     lane.n_misses = 0;
+    lane.n_curvatures = 0;
     lane.end_norm = lane.start.tolerance;
     lane.weights = background_.weights;
     lane.shift = background_.shift;
@@ -195,7 +202,7 @@ void ConjugateTrainer::step() {
     for (int at = 0; at < kLanes; ++at) {
         if (!lanes_[at].is_busy) continue;
         read_gradient(lanes_[at], at);
-        if (may_end(lanes_[at])) ending |= 1U << at;
+        if (may_end(lanes_[at]) && !is_surely_converged(lanes_[at])) ending |= 1U << at;
     }
     if (ending != 0) list_near(ending);
 }
@@ -254,10 +261,14 @@ void ConjugateTrainer::guess_lengths() {
     for (int at = 0; at < kLanes; ++at) {
         Lane& lane = lanes_[at];
         if (!lane.is_busy) continue;
-        lane.positive_rows.clear();
-        for (const std::int32_t row : lane.positives)
-            lane.positive_rows.append(reinterpret_cast<const float*>(&margins_[row])[at],
-                                      reinterpret_cast<const float*>(&moves_[row])[at]);
+        Movers& positives = lane.positive_rows;
+        positives.n = std::ssize(lane.positives);
+        positives.values.resize(lane.positives.size());
+        positives.moves.resize(lane.positives.size());
+        for (std::int64_t i = 0; i < positives.n; ++i) {
+            positives.values[i] = reinterpret_cast<const float*>(&margins_[lane.positives[i]])[at];
+            positives.moves[i] = reinterpret_cast<const float*>(&moves_[lane.positives[i]])[at];
+        }
         lane.along = sum_of(n_features_,
                             [&](std::int64_t f) { return static_cast<double>(lane.weights[f]) * lane.direction[f]; });
         lane.square = sum_of_squares(lane.direction.data(), n_features_);
@@ -273,16 +284,23 @@ void ConjugateTrainer::guess_lengths() {
 // List the negatives that are active at the beginning of their step or at the end of the reach. Gaps are linear between.
 void ConjugateTrainer::list_movers() {
     std::uint32_t busy = 0;
+    float* values_of[kLanes];
+    float* moves_of[kLanes];
+    std::int64_t n_of[kLanes] = {};
+    const Lanes first_shifts = first_shifts_;
+    const Lanes last_shifts = last_shifts_;
+    const Lanes reaches = reaches_;
     for (int at = 0; at < kLanes; ++at) {
-        lanes_[at].negatives.clear();
+        values_of[at] = lanes_[at].negatives.values.data();
+        moves_of[at] = lanes_[at].negatives.moves.data();
         busy |= lanes_[at].is_busy ? 1U << at : 0U;
     }
     std::size_t cursor = 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         const Lanes margins = margins_[row];
         const Lanes moves = moves_[row];
-        const Lanes last = margins + last_shifts_ + reaches_ * moves;
-        std::uint32_t bits = bits_greater(max_lanes(margins + first_shifts_, last), Lanes{}) & busy;
+        const Lanes last = margins + last_shifts + reaches * moves;
+        std::uint32_t bits = bits_greater(max_lanes(margins + first_shifts, last), Lanes{}) & busy;
         if (positives_.has(row, cursor)) bits &= ~positives_.take(row, cursor);
         if (bits == 0) continue;
         float of_lanes[2][kLanes];
@@ -290,9 +308,11 @@ void ConjugateTrainer::list_movers() {
         store(moves, of_lanes[1]);
         for (; bits != 0; bits &= bits - 1) {
             const int at = std::countr_zero(bits);
-            lanes_[at].negatives.append(of_lanes[0][at], of_lanes[1][at]);
+            values_of[at][n_of[at]] = of_lanes[0][at];
+            moves_of[at][n_of[at]++] = of_lanes[1][at];
         }
     }
+    for (int at = 0; at < kLanes; ++at) lanes_[at].negatives.n = n_of[at];
 }
 
 // The margins at the ends of the steps, and the gradients of the rows that are active there.
@@ -305,10 +325,9 @@ void ConjugateTrainer::move_on() {
     }
     const auto twice = static_cast<float>(2.0 * cost_);
     LaneSum squares;
+    LaneSum sums;
     LaneSum counts;
     std::fill(gradients_.begin(), gradients_.end(), Lanes{});
-    Lanes* const gradients = gradients_.data();
-    float* const floats = reinterpret_cast<float*>(gradients);
     std::size_t cursor = 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         if (row + kRowsAhead < rows_.n_rows()) rows_.prefetch(row + kRowsAhead);
@@ -317,29 +336,17 @@ void ConjugateTrainer::move_on() {
         Lanes gaps = is_busy_ * max_lanes(margins + shifts, Lanes{});
         if (positives_.has(row, cursor)) gaps = choose(positives_.take(row, cursor), Lanes{}, gaps);
         squares.add(gaps * gaps);
+        sums.add(gaps);
         counts.add(select(gaps > Lanes{}, Lanes{} + 1.0F, Lanes{}));
-        const std::uint32_t active = bits_greater(gaps, Lanes{});
-        if (active == 0) continue;
-        const Lanes slopes = twice * gaps;
-        if (std::popcount(active) >= kManyLanes) {
-            rows_.for_each(row, [&](std::int32_t feature, float value) { gradients[feature] += slopes * value; });
-            continue;
-        }
-        float of_lanes[kLanes];
-        store(slopes, of_lanes);
-        for (std::uint32_t bits = active; bits != 0; bits &= bits - 1) {
-            const int at = std::countr_zero(bits);
-            const float slope = of_lanes[at];
-            float* const own = floats + at;
-            rows_.for_each(row, [&](std::int32_t feature, float value) {
-                own[kLanes * static_cast<std::int64_t>(feature)] += slope * value;
-            });
-        }
+        // The same for one active lane as for all: what an addition takes is the way of a line from the cache and back.
+        if (any_above(gaps, 0.0F)) rows_.lane_add(row, twice * gaps, gradients_.data());
     }
     squares.flush();
+    sums.flush();
     counts.flush();
     for (int at = 0; at < kLanes; ++at) {
         losses_[at] = cost_ * squares.total[at];
+        gaps_[at] = sums.total[at];
         lanes_[at].n_active = static_cast<std::int32_t>(counts.total[at]);
     }
 }

@@ -15,6 +15,8 @@ constexpr double kMostGap = 1e-4;   // what a label may be above its minimum, as
 constexpr int kMaxSteps = 100;      // a label that needs more is trained another way,
 constexpr int kMaxMisses = 4;       // and one that rounding keeps from its tolerance
 constexpr double kMissShare = 0.5;  // of the norm to reach, after a check that failed
+constexpr double kSureShare = 0.98;  // of the tolerance, that needs no exact check,
+constexpr double kRounding = 6e-8;   // with this share of a margin of 1 added for each step
 constexpr int kMaxLineSteps = 30;
 constexpr int kWholeLineSteps = 12;   // Newton steps along the line are halved after so many
 constexpr double kMostCut = 0.9;      // of its length that one of them may take back
@@ -27,23 +29,13 @@ double product(const AlignedVector<float>& a, const AlignedVector<float>& b) {
 
 }  // namespace
 
-void ConjugateTrainer::Movers::clear() {
-    values.clear();
-    moves.clear();
-}
-
-void ConjugateTrainer::Movers::append(float value, float move) {
-    values.push_back(value);
-    moves.push_back(move);
-}
-
 // Over the rows with δ + v + t · move > 0.
 auto ConjugateTrainer::sums_at(const Movers& rows, double length, double shift) -> Sums {
     const auto t = static_cast<float>(length);
     const auto delta = static_cast<float>(shift);
     Lanes parts[5] = {};
     std::int64_t i = 0;
-    for (; i + kLanes <= rows.size(); i += kLanes) {
+    for (; i + kLanes <= rows.n; i += kLanes) {
         Lanes values;
         Lanes moves;
         load(values, rows.values.data() + i);
@@ -58,7 +50,7 @@ auto ConjugateTrainer::sums_at(const Movers& rows, double length, double shift) 
         parts[4] += active_moves * moves;
     }
     Sums out{sum(parts[0]), sum(parts[1]), sum(parts[2]), sum(parts[3]), sum(parts[4])};
-    for (; i < rows.size(); ++i) {
+    for (; i < rows.n; ++i) {
         const double move = rows.moves[i];
         const double gap = rows.values[i] + delta + t * move;
         if (gap <= 0.0) continue;
@@ -78,7 +70,7 @@ auto ConjugateTrainer::slopes(const Lane& lane, const Sums& sums, double length,
                stiffness_ * (shift - 1.0) + twice * sums.gaps, lane.square + twice * sums.move_squares,
                twice * sums.moves, stiffness_ + twice * sums.n};
     const double of_positives = 2.0 * lane.start.positive_cost;
-    for (std::int64_t i = 0; i < lane.positive_rows.size(); ++i) {
+    for (std::int64_t i = 0; i < lane.positive_rows.n; ++i) {
         const double move = lane.positive_rows.moves[i];
         const double gap = 2.0 - shift - lane.positive_rows.values[i] - length * move;
         if (gap <= 0.0) continue;
@@ -124,27 +116,59 @@ void ConjugateTrainer::read_gradient(Lane& lane, int at) {
     const float* const table = reinterpret_cast<const float*>(gradients_.data()) + at;
     for (std::int64_t f = 0; f < n_features_; ++f) lane.gradient[f] = lane.weights[f] + table[f * kLanes];
     double loss = losses_[at];
+    double by_shift = stiffness_ * (lane.shift - 1.0) + 2.0 * cost_ * gaps_[at];
     for (std::size_t i = 0; i < lane.positives.size(); ++i) {
         const double value = reinterpret_cast<const float*>(&margins_[lane.positives[i]])[at];
         const double gap = 2.0 - lane.shift - value;
         if (gap <= 0.0) continue;
         ++lane.n_active;
         loss += lane.start.positive_cost * gap * gap;
+        by_shift -= 2.0 * lane.start.positive_cost * gap;
         rows_.add_to(lane.positives[i], static_cast<float>(-2.0 * lane.start.positive_cost * gap),
                      lane.gradient.data());
     }
+    lane.bias_slope = by_shift * config_.bias;
     lane.gradient_square = sum_of_squares(lane.gradient.data(), n_features_);
     lane.objective = 0.5 * sum_of_squares(lane.weights.data(), n_features_) +
                      0.5 * stiffness_ * (lane.shift - 1.0) * (lane.shift - 1.0) + loss;
 }
 
+void ConjugateTrainer::remember_step(Lane& lane) const {
+    if (lane.n_curvatures == kMemory)
+        std::rotate(lane.curvatures, lane.curvatures + 1, lane.curvatures + kMemory);
+    else
+        ++lane.n_curvatures;
+    Curvature& last = lane.curvatures[lane.n_curvatures - 1];
+    const auto length = static_cast<float>(lane.length);
+    for (std::int64_t f = 0; f < n_features_; ++f) last.step[f] = length * lane.direction[f];
+    for (std::int64_t f = 0; f < n_features_; ++f) last.change[f] = lane.gradient[f] - lane.earlier[f];
+    last.product = product(last.step, last.change);
+    if (!(last.product > 0.0)) lane.n_curvatures = 0;  // no step, or rounding
+}
+
+// Minus the gradient times the inverse of a matrix that agrees with the curvatures of the last steps.
 void ConjugateTrainer::set_direction(Lane& lane) const {
-    const double before = sum_of_squares(lane.earlier.data(), n_features_);
-    const double turn = before > 0.0 ? (lane.gradient_square - product(lane.gradient, lane.earlier)) / before : 0.0;
-    const auto factor = static_cast<float>(turn > 0.0 ? turn : 0.0);
-    for (std::int64_t f = 0; f < n_features_; ++f) lane.direction[f] = factor * lane.direction[f] - lane.gradient[f];
-    if (product(lane.direction, lane.gradient) < 0.0) return;
-    for (std::int64_t f = 0; f < n_features_; ++f) lane.direction[f] = -lane.gradient[f];
+    remember_step(lane);
+    float* const direction = lane.direction.data();
+    for (std::int64_t f = 0; f < n_features_; ++f) direction[f] = -lane.gradient[f];
+    if (lane.n_curvatures == 0) return;
+    double shares[kMemory];
+    for (int i = lane.n_curvatures - 1; i >= 0; --i) {
+        const Curvature& at = lane.curvatures[i];
+        shares[i] = dot(at.step.data(), direction, n_features_) / at.product;
+        add_scaled(direction, at.change.data(), static_cast<float>(-shares[i]), n_features_);
+    }
+    const Curvature& last = lane.curvatures[lane.n_curvatures - 1];
+    const auto scale = static_cast<float>(last.product / dot(last.change.data(), last.change.data(), n_features_));
+    for (std::int64_t f = 0; f < n_features_; ++f) direction[f] *= scale;
+    for (int i = 0; i < lane.n_curvatures; ++i) {
+        const Curvature& at = lane.curvatures[i];
+        const double known = dot(at.change.data(), direction, n_features_) / at.product;
+        add_scaled(direction, at.step.data(), static_cast<float>(shares[i] - known), n_features_);
+    }
+    if (dot(direction, lane.gradient.data(), n_features_) < 0.0F) return;
+    lane.n_curvatures = 0;
+    for (std::int64_t f = 0; f < n_features_; ++f) direction[f] = -lane.gradient[f];
 }
 
 // The curvature is at least 1 everywhere, so that L is at most ½‖∇L‖² above its minimum.
@@ -152,6 +176,18 @@ bool ConjugateTrainer::may_end(const Lane& lane) const {
     const bool is_near =
         std::sqrt(lane.gradient_square) <= lane.end_norm && 0.5 * lane.gradient_square <= kMostGap * lane.objective;
     return is_near || lane.record.iterations + 1 >= config_.max_iterations;
+}
+
+double ConjugateTrainer::gradient_norm(const Lane& lane) {
+    return std::sqrt(lane.gradient_square + lane.bias_slope * lane.bias_slope);
+}
+
+// By the published rule, with room for the rounding of margins in all steps. It moves each by up to half a unit in its
+// last place, for all active rows to the same side at worst.
+bool ConjugateTrainer::is_surely_converged(const Lane& lane) const {
+    const double share = static_cast<double>(lane.n_active) / static_cast<double>(rows_.n_rows());
+    const double rounding = kRounding * lane.record.iterations * share * lane.start.zero_gradient;
+    return gradient_norm(lane) + rounding <= kSureShare * lane.start.tolerance;
 }
 
 auto ConjugateTrainer::judge(Lane& lane) -> Outcome {
@@ -162,9 +198,12 @@ auto ConjugateTrainer::judge(Lane& lane) -> Outcome {
         lane.record.history.push_back({lane.objective, lane.n_active, static_cast<float>(lane.length)});
     }
     const bool is_ending = may_end(lane);
+    const bool is_sure = is_surely_converged(lane);
     ++lane.record.iterations;
     if (is_ending) {
-        lane.record.converged = is_converged(lane);
+        lane.record.last_objective = lane.objective;
+        lane.record.gradient_ratio = gradient_norm(lane) / lane.start.zero_gradient;
+        lane.record.converged = is_sure || is_converged(lane);
         if (lane.record.converged || lane.record.iterations >= config_.max_iterations) return Outcome::finished;
         lane.end_norm *= kMissShare;
         if (++lane.n_misses > kMaxMisses) return Outcome::refused;
@@ -172,7 +211,7 @@ auto ConjugateTrainer::judge(Lane& lane) -> Outcome {
     return lane.record.iterations < kMaxSteps ? Outcome::goes_on : Outcome::refused;
 }
 
-// Decide by the published rule, from margins that are computed afresh: those of steps have the rounding of all steps.
+// Decide by that rule, from margins that are computed afresh: those of steps have the rounding of all steps.
 bool ConjugateTrainer::is_converged(Lane& lane) {
     std::copy(lane.weights.begin(), lane.weights.end(), checked_.begin());
     double loss = 0.0;

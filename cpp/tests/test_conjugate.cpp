@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -55,21 +56,35 @@ struct Problem {
                          control);
     }
 
+    struct Value {
+        double objective;
+        double gradient_norm;
+    };
     double objective(const OvaResult& result, std::int64_t label, double cost) const {
+        return value(result, label, cost, 1.0).objective;
+    }
+    // At the weights of a label times `scale`.
+    Value value(const OvaResult& result, std::int64_t label, double cost, double scale) const {
         std::vector<double> w(csr.n_cols, 0.0);
         for (std::int64_t i = result.indptr[label]; i < result.indptr[label + 1]; ++i)
-            w[result.feature_ids[i]] = result.weights[i];
-        const double bias = result.biases[label];
+            w[result.feature_ids[i]] = scale * result.weights[i];
+        const double bias = scale * result.biases[label];
         double total = 0.5 * (std::inner_product(w.begin(), w.end(), w.begin(), 0.0) + bias * bias);
+        std::vector<double> gradient = w;
+        gradient.push_back(bias);
         for (std::int64_t row = 0; row < csr.n_rows(); ++row) {
             const bool is_positive = std::find(row_ids.begin() + indptr[label], row_ids.begin() + indptr[label + 1],
                                                row) != row_ids.begin() + indptr[label + 1];
             const std::vector<double> x = csr.dense(row);
             const double margin = std::inner_product(x.begin(), x.end(), w.begin(), bias);
             const double gap = std::max(0.0, 1.0 - (is_positive ? margin : -margin));
-            total += cost * (is_positive ? positive_weights[label] : 1.0F) * gap * gap;
+            const double row_cost = cost * (is_positive ? positive_weights[label] : 1.0F);
+            total += row_cost * gap * gap;
+            const double slope = (is_positive ? -2.0 : 2.0) * row_cost * gap;
+            for (std::int64_t f = 0; f < csr.n_cols; ++f) gradient[f] += slope * x[f];
+            gradient.back() += slope;
         }
-        return total;
+        return {total, std::sqrt(std::inner_product(gradient.begin(), gradient.end(), gradient.begin(), 0.0))};
     }
 };
 
@@ -131,6 +146,18 @@ TEST_CASE("a label has the same weights whichever labels are trained beside it")
                                          all.weights.begin() + all.indptr[label + 1]);
         CHECK(alone.weights == weights);
         CHECK(alone.biases[0] == all.biases[label]);
+    }
+}
+
+TEST_CASE("the reported gradient is that of the weights, though most labels end without an exact check") {
+    const Problem problem;
+    for (const double cost : {0.01, 0.2}) {
+        const OvaResult result = problem.train(make_config(cost, true, 0.01), 0, kLabels);
+        for (std::int64_t label = 1; label < kLabels; ++label) {
+            const double ratio = problem.value(result, label, cost, 1.0).gradient_norm /
+                                 problem.value(result, label, cost, 0.0).gradient_norm;
+            CHECK(result.statistics.gradient_ratio[label] == doctest::Approx(ratio).epsilon(0.02));
+        }
     }
 }
 
