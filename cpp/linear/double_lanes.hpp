@@ -9,6 +9,9 @@
 
 namespace longtail::linear {
 
+using longtail::store;  // those of floats are still found
+using longtail::sum;
+
 constexpr int kDoubleLanes = kRegisterLanes / 2;
 using DoubleLanes = double __attribute__((vector_size(kDoubleLanes * sizeof(double))));
 

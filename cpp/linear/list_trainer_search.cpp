@@ -213,6 +213,7 @@ void ListTrainer::check_rows(float reach) {
     n_outside_ = 0;
     outside_loss_ = 0.0;
     for (std::size_t i = 0; i < checked_.size(); ++i) {
+        if (i + kNear < checked_.size()) lists_.prefetch(checked_[i + kNear].row_id);
         const double gap = 1.0 + static_cast<double>(checked_[i].value);
         if (gap <= 0.0) continue;
         if (i < most) {

@@ -42,6 +42,7 @@ public:
     }
 
     const std::vector<std::int32_t>& features() const { return features_; }  // by number
+    std::int32_t number(std::int64_t feature) const { return locals_[feature]; }
 
     float square(std::int64_t i) const { return squares_[i]; }  // ‖x‖², with the bias
     void prefetch(std::int64_t i) const { __builtin_prefetch(entries_.data() + begins_[i]); }

@@ -152,10 +152,7 @@ private:
     // Finds the best bias; returns the norm of the gradient there, as far as single rows tell.
     template <class Rows>
     double fit_bias(const Subproblem& problem, const Rows& rows, const float* weights) {
-        bias_shift_ = static_cast<float>(best_bias_shift(config_, weights[n_features_], [&](const auto& add) {
-            for (std::int64_t i = 0; i < problem.size(); ++i)
-                add(problem.signs[i], problem.costs[i], problem.margins[i]);
-        }));
+        bias_shift_ = static_cast<float>(best_bias_shift(config_, weights[n_features_], problem));
         double square = 0.0;
         for (std::int64_t i = 0; i < problem.size(); ++i) {
             const float part = missing(problem, i, 1.0F - problem.signs[i] * (problem.margins[i] + bias_shift_));

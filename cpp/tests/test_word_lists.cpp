@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "linear/best_bias.hpp"
+#include "linear/gram.hpp"
 #include "linear/local_rows.hpp"
+#include "linear/problem.hpp"
 #include "linear/row_finder.hpp"
 #include "linear/rows.hpp"
 #include "linear/word_lists.hpp"
@@ -137,6 +140,24 @@ TEST_CASE("a search that cannot tell rows apart is refused") {
     CHECK(finder.plan(words, 0.1, 0.0) >= 0);
 }
 
+TEST_CASE("the best bias of a set is that of its rows one by one") {
+    OvaConfig config{};
+    config.bias = 2.0F;
+    config.regularize_bias = true;
+    for (const int n_rows : {1, 7, 16, 45}) {  // with and without rows behind the last whole register
+        Subproblem problem;
+        for (int i = 0; i < n_rows; ++i)
+            problem.append(i, i % 5 == 0 ? 1.0F : -1.0F, 0.1F + 0.01F * static_cast<float>(i % 3),
+                           0.2F * static_cast<float>(i % 11) - 1.5F);
+        const double expected = best_bias_shift(config, -0.3, [&](const auto& add) {
+            for (std::int64_t i = 0; i < problem.size(); ++i)
+                add(problem.signs[i], problem.costs[i], problem.margins[i]);
+        });
+        CHECK(expected != 0.0);
+        CHECK(best_bias_shift(config, -0.3, problem) == doctest::Approx(expected));
+    }
+}
+
 TEST_CASE("local rows are the rows, by numbers of their own") {
     const Csr csr = text_rows(50, 80, 9);
     const SparseRows rows(csr.view());
@@ -152,7 +173,10 @@ TEST_CASE("local rows are the rows, by numbers of their own") {
         CHECK(local.dot(1, own.data()) == doctest::Approx(rows.dot(3, weights.data())));
         local.add_to(2, 0.5F, own.data());
         rows.add_to(7, 0.5F, weights.data());
-        for (std::size_t i = 0; i < own.size(); ++i) CHECK(own[i] == weights[local.features()[i]]);
+        for (std::size_t i = 0; i < own.size(); ++i) {
+            CHECK(own[i] == weights[local.features()[i]]);
+            CHECK(local.number(local.features()[i]) == static_cast<std::int32_t>(i));
+        }
         double square = 4.0;
         rows.for_each(40, [&](std::int32_t, float value) { square += static_cast<double>(value) * value; });
         CHECK(local.square(0) == doctest::Approx(square));
