@@ -118,7 +118,7 @@ private:
     static constexpr double kLookShare = 0.2;        // all rows are looked at again when what they had has become this,
     static constexpr double kBusyShare = 0.7;        // less what rows at rest may have got meanwhile
     static constexpr double kCoarseLookShare = 0.3;  // kLookShare for coarse rows, whose visits err,
-    static constexpr double kCoarseProgress = 0.5;   // and end where more than this is left
+    static constexpr double kCoarseProgress = 0.8;   // and end where more than this is left
 
     template <class Rows>
     float margin(const Rows& rows, std::int64_t i, const float* weights) const {

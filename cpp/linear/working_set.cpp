@@ -21,7 +21,8 @@ constexpr double kMostGrowth = 2.0;          // and when the set is surely far t
 constexpr double kNeededShare = 0.9;         // more than this share of it is active
 constexpr std::int64_t kGramRows = 900;      // larger sets of sparse rows are solved by rows,
 constexpr std::int64_t kDualGramRows = 150;  // and those where the dual is as quick:
-constexpr double kMaxDualCost = 4.0;         // its visits grow in number with the cost
+constexpr double kMaxDualCost = 16.0;        // its visits grow in number with the cost,
+constexpr double kMaxCrowdedCost = 4.0;      // the more so in sets of more rows than features
 constexpr double kDualShare = 0.2;           // kRoundShare in the dual
 constexpr float kIdleSlack = 0.1F;           // rows in the dual leave a set when they are idle by this,
 constexpr int kMaxDroppingRounds = 10;       // in the first rounds: in the end sets only grow
@@ -136,6 +137,7 @@ bool WorkingSetTrainer<Rows>::begin(Lane& lane, int at, std::int64_t label) {
     const auto positives = labels_.positives.row_labels(label);
     const bool is_asked = config_.train_empty || !positives.empty();
     lane.weights.assign(static_cast<std::size_t>(rows_.n_features() + 1), 0.0F);
+    lane.in_primal = false;
     if (is_asked) lane.start = starter_.prepare(label);
     const bool is_trained = is_asked && lane.start.tolerance > 0.0;  // else no positives, or w = 0 meets the rule
     if (rough_ != nullptr && !(is_trained && in_dual(lane))) return false;
@@ -311,6 +313,10 @@ void WorkingSetTrainer<Rows>::drop_idle(Lane& lane) const {
 template <class Rows>
 void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
     const double tolerance = lane.inner_share * lane.start.tolerance;
+    if (!lane.in_primal && is_crowded(lane)) {
+        if (lane.is_resumed) set_weights(lane);
+        lane.in_primal = true;
+    }
     const bool is_dual = in_dual(lane);
     if (!Rows::kSparse || !config_.regularize_bias || lane.problem.size() > (is_dual ? kDualGramRows : kGramRows)) {
         if (from_margins && lane.start.shared_scale != 0.0)
@@ -377,7 +383,16 @@ void WorkingSetTrainer<Rows>::solve_dual(Lane& lane, LabelCopies<Feature>& copie
 // Whether sets too large for a Gram matrix are solved in the dual.
 template <class Rows>
 bool WorkingSetTrainer<Rows>::in_dual(const Lane& lane) const {
-    return Rows::kSparse && config_.regularize_bias && std::max(config_.cost, lane.start.positive_cost) <= kMaxDualCost;
+    return Rows::kSparse && config_.regularize_bias && !lane.in_primal &&
+           std::max(config_.cost, lane.start.positive_cost) <= kMaxDualCost;
+}
+
+// Whether the dual would take too many visits: among more rows than features, each one moves many others. Rough solutions
+// stay in the dual, because they are handed over as betas.
+template <class Rows>
+bool WorkingSetTrainer<Rows>::is_crowded(const Lane& lane) const {
+    return rough_ == nullptr && lane.problem.size() > rows_.n_features() &&
+           std::max(config_.cost, lane.start.positive_cost) > kMaxCrowdedCost;
 }
 
 // w = Σ β x

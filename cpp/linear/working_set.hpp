@@ -83,6 +83,7 @@ private:
         LabelStart start;
         bool at_start = true;
         bool by_rows = false;
+        bool in_primal = false;    // for good: the set is too crowded for the dual, and its betas are out of date
         bool is_resumed = false;   // from a rough solution: betas are known, weights and margins are not
         double end_share = 0.0;    // of its tolerance: the gradient norm at which it ends,
         double inner_share = 0.0;  // and at which a round does
@@ -134,6 +135,7 @@ private:
     void solve_dual(Lane& lane, LabelCopies<Feature>& copies, double tolerance, bool from_margins);
     void solve_in_dual(Lane& lane, double tolerance, bool from_margins);
     bool in_dual(const Lane& lane) const;
+    bool is_crowded(const Lane& lane) const;
     void set_weights(Lane& lane);
     void drop_members(Lane& lane) const;
     bool may_be_converged(const Lane& lane) const;
