@@ -14,7 +14,7 @@ namespace longtail::linear {
 
 namespace {
 
-constexpr double kLowCost = 0.2;    // at higher costs working sets are small, and steps are more,
+constexpr double kLowCost = 0.4;    // at higher costs working sets are small, and steps are more,
 constexpr double kMostCost = 16.0;  // and at far higher ones too many
 // A step walks over the rows several times besides their words, which counts where rows have fewer words than this.
 constexpr std::int64_t kManyWords = 40;
