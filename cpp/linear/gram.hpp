@@ -55,13 +55,12 @@ public:
             std::fill(values_.data() + i * stride_ + size_, values_.data() + i * stride_ + padded(size_), 0.0F);
     }
     // Keep only the rows at these places, which increase.
-    void keep(const std::vector<std::int32_t>& places) {
-        size_ = static_cast<std::int64_t>(places.size());
-        for (std::int64_t i = 0; i < size_; ++i) {
-            float* const out = values_.data() + i * stride_;
-            const float* const from = values_.data() + places[i] * stride_;
-            for (std::int64_t j = 0; j < size_; ++j) out[j] = from[places[j]];
-        }
+    void keep(const std::vector<std::int32_t>& places) { take(*this, places); }
+    // Become the part of another matrix at these places, with room for `n_rows`.
+    void copy(const GramMatrix& other, const std::vector<std::int32_t>& places, std::int64_t n_rows) {
+        clear();
+        reserve(n_rows);
+        take(other, places);
     }
 
     // New rows are multiplied in so many blocks of lanes at once. One where a block takes several registers: the
@@ -96,6 +95,15 @@ public:
     static std::int64_t padded(std::int64_t size) { return (size + kLanes - 1) / kLanes * kLanes; }
 
 private:
+    void take(const GramMatrix& other, const std::vector<std::int32_t>& places) {
+        size_ = static_cast<std::int64_t>(places.size());
+        for (std::int64_t i = 0; i < size_; ++i) {
+            float* const out = values_.data() + i * stride_;
+            const float* const from = other.row(places[i]);
+            for (std::int64_t j = 0; j < size_; ++j) out[j] = from[places[j]];
+        }
+    }
+
     // Room for `size` rows; what was there stays, the rest is left as it is. Memory that is never written costs nothing:
     // asking for half as much again makes it rare that a matrix moves.
     void reserve(std::int64_t size) {

@@ -29,6 +29,7 @@ constexpr double kMostSlope = 0.9;
 constexpr int kMaxHalvings = 10;
 constexpr int kMaxRounds = 30;
 constexpr int kBackgroundRounds = 8;
+constexpr std::size_t kCachedBytes = 1 << 20;  // a greater table is not in the second-level cache
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -53,6 +54,8 @@ LogisticSampleTrainer::LogisticSampleTrainer(const SparseRows& rows, const OvaLa
       most_drawn_(std::clamp(std::sqrt(kDrawnEntries * static_cast<double>(rows.n_rows())), kLeastDrawn, kMostDrawn)),
       lanes_(kLanes) {
     table_.assign(static_cast<std::size_t>(2 * rows.n_features()), Lanes{});
+    is_cached_ = table_.size() * sizeof(Lanes) <= kCachedBytes;
+    gradients_ = table_.data() + (is_cached_ ? rows.n_features() : 1);
     scatter_.assign(static_cast<std::size_t>(rows.n_features() * GramMatrix::kBlocks), Lanes{});
     for (Lane& lane : lanes_)
         for (auto* vector : {&lane.weights, &lane.earlier, &lane.gradient})
@@ -165,6 +168,7 @@ void LogisticSampleTrainer::begin_lane(int at, std::int64_t label, double positi
     lane.is_busy = true;
     lane.label = label;
     lane.has_step = false;
+    lane.is_at_background = false;
     lane.meets_rule = false;
     lane.n_halvings = 0;
     lane.record = {};
@@ -200,6 +204,7 @@ bool LogisticSampleTrainer::begin(int at, std::int64_t label) {
 
 // The first step: from the background, whose gradient differs only in the label's positives.
 void LogisticSampleTrainer::begin_at_background(Lane& lane) {
+    lane.is_at_background = true;
     lane.weights = background_.weights;
     lane.gradient = background_.gradient;
     lane.slope_sum = background_.slope_sum;
@@ -221,8 +226,6 @@ void LogisticSampleTrainer::begin_at_background(Lane& lane) {
     std::erase_if(lane.drawn, [&](const Drawn& drawn) {
         return std::binary_search(lane.positives.begin(), lane.positives.end(), drawn.row_id);
     });
-    lane.gram = background_.gram;
-    lane.gram_rows = background_.row_ids;
     step(lane);
 }
 
@@ -232,6 +235,9 @@ double LogisticSampleTrainer::cost_of(const Lane& lane, std::int32_t row, bool i
 
 // The drawn rows and the positives, and their Gram matrix: rows of the last sample come first, where it has them.
 void LogisticSampleTrainer::set_sample(Lane& lane) {
+    // A label's first sample has most of its rows from the background.
+    const bool is_first = lane.is_at_background;
+    const std::vector<std::int32_t>& known_rows = is_first ? background_.row_ids : lane.gram_rows;
     const std::size_t n_drawn = lane.drawn.size();
     const auto find = [&](std::int32_t row) -> std::int64_t {  // its place among drawn rows and positives, or -1
         const auto positive = std::lower_bound(lane.positives.begin(), lane.positives.end(), row);
@@ -261,8 +267,8 @@ void LogisticSampleTrainer::set_sample(Lane& lane) {
     };
     places_.clear();
     is_placed_.assign(n_drawn + lane.positives.size(), 0);
-    for (std::size_t at = 0; at < lane.gram_rows.size(); ++at) {
-        const std::int64_t place = find(lane.gram_rows[at]);
+    for (std::size_t at = 0; at < known_rows.size(); ++at) {
+        const std::int64_t place = find(known_rows[at]);
         if (place < 0) continue;
         places_.push_back(static_cast<std::int32_t>(at));
         is_placed_[place] = 1;
@@ -271,7 +277,10 @@ void LogisticSampleTrainer::set_sample(Lane& lane) {
     for (std::size_t place = 0; place < is_placed_.size(); ++place)
         if (is_placed_[place] == 0) append(place);
     std::swap(sample_.gram, lane.gram);
-    sample_.gram.keep(places_);
+    if (is_first)
+        sample_.gram.copy(background_.gram, places_, sample_.size());
+    else
+        sample_.gram.keep(places_);
     sample_.gram.extend(rows_, sample_.row_ids, config_.bias, scatter_.data());
 }
 
@@ -284,6 +293,7 @@ void LogisticSampleTrainer::step(Lane& lane) {
         lane.gram_rows.clear();
     }
     ++lane.record.iterations;
+    lane.is_at_background = false;
     lane.slope = slope_along_step(lane, lane.earlier.data());
     lane.has_step = true;
     lane.n_halvings = 0;

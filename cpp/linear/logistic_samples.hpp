@@ -55,8 +55,9 @@ private:
         std::int64_t label = -1;                  // -1: the label without positives
         std::span<const std::int32_t> positives;  // sorted
         LabelStart start;
-        bool has_step = false;  // from `earlier`:
-        double slope = 0.0;     // ∇L(earlier) · step
+        bool is_at_background = false;  // whose Gram matrix then serves its sample
+        bool has_step = false;          // from `earlier`:
+        double slope = 0.0;             // ∇L(earlier) · step
         int n_halvings = 0;
         bool meets_rule = false;  // already the earlier weights did
         double gradient_norm = 0.0;
@@ -86,7 +87,7 @@ private:
     void begin_at_background(Lane& lane);
     void begin_lane(int at, std::int64_t label, double positive_cost);
     void pass();
-    template <bool kWithLosses>
+    template <bool kWithLosses, int kStride>
     void pass_rows();
     void prefetch_table(std::int64_t row, std::int64_t ahead) const;
     void write_weights();
@@ -120,8 +121,12 @@ private:
     LanePositives positives_;
     Lanes negative_costs_ = {};  // 0 in empty lanes
     Lanes positive_costs_ = {};
-    AlignedVector<Lanes> table_;  // weights and gradient of each feature side by side
-    LaneSum losses_;              // only with a history
+    // Weights and gradients of each feature. Side by side where the table is not cached: two lines of one page. Else the
+    // gradients follow all weights, as every other line would use half of the first-level cache.
+    AlignedVector<Lanes> table_;
+    Lanes* gradients_ = nullptr;
+    bool is_cached_ = false;
+    LaneSum losses_;  // only with a history
     LaneSum bias_slopes_;
     LogisticSample sample_;
     AlignedVector<float> first_betas_;

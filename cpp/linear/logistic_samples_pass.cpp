@@ -11,8 +11,7 @@ namespace longtail::linear {
 
 namespace {
 
-constexpr std::size_t kCachedBytes = 1 << 20;  // a greater table of weights is not in the second-level cache:
-constexpr std::int64_t kAhead = 32;            // lines are fetched so many entries before their turn
+constexpr std::int64_t kAhead = 32;  // lines of a table that is not cached are fetched so many entries before their turn
 
 }  // namespace
 
@@ -34,27 +33,30 @@ void LogisticSampleTrainer::pass() {
     for (Lane& lane : lanes_) lane.drawn.clear();
     losses_ = {};
     bias_slopes_ = {};
-    config_.keep_history ? pass_rows<true>() : pass_rows<false>();
+    if (is_cached_)
+        config_.keep_history ? pass_rows<true, 1>() : pass_rows<false, 1>();
+    else
+        config_.keep_history ? pass_rows<true, 2>() : pass_rows<false, 2>();
     losses_.flush();
     bias_slopes_.flush();
     read_gradients();
 }
 
-template <bool kWithLosses>
+template <bool kWithLosses, int kStride>
 void LogisticSampleTrainer::pass_rows() {
     const Lanes ones = Lanes{} + 1.0F;
     Lanes biases{};
     for (int at = 0; at < kLanes; ++at)
         if (lanes_[at].is_busy) biases[at] = lanes_[at].weights.back() * config_.bias;
     const Lanes sizes = negative_costs_ * static_cast<float>(1.0 / kSampledCurvature);
-    Lanes* const table = table_.data();
+    const Lanes* const table = table_.data();
+    Lanes* const gradients = gradients_;
     std::size_t cursor = 0;
-    const std::int64_t ahead = std::ssize(table_) * sizeof(Lanes) > kCachedBytes ? kAhead : 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         if (row % 4096 == 0) control_.throw_if_stopped();
-        if (ahead > 0) prefetch_table(row, ahead);
+        if constexpr (kStride == 2) prefetch_table(row, kAhead);
         Lanes margins = biases;
-        rows_.template lane_dots<1, 2>(row, table, &margins);
+        rows_.template lane_dots<1, kStride>(row, table, &margins);
         const Lanes small = exp_minus(abs_lanes(margins));
         const Lanes inverse = 1.0F / (1.0F + small);
         Lanes slopes = select(margins > 0.0F, ones, small) * inverse;
@@ -77,7 +79,7 @@ void LogisticSampleTrainer::pass_rows() {
         if constexpr (kWithLosses) losses_.add(costs * values);
         bias_slopes_.add(slopes);
         rows_.for_each(row, [&](std::int32_t feature, float value) {
-            table[2 * static_cast<std::int64_t>(feature) + 1] += slopes * value;
+            gradients[static_cast<std::int64_t>(feature) * kStride] += slopes * value;
         });
         const std::uint32_t is_drawn = bits_greater(size, Lanes{} + thresholds_[row]);
         if (is_drawn == 0) continue;
@@ -106,24 +108,26 @@ void LogisticSampleTrainer::thin(std::vector<Drawn>& drawn, double most) const {
 // Weights into the table, sixteen features at a time, and zeros for the gradient.
 void LogisticSampleTrainer::write_weights() {
     float* const table = reinterpret_cast<float*>(table_.data());
+    const std::int64_t stride = is_cached_ ? 1 : 2;
     for (std::int64_t begin = 0; begin < rows_.n_features(); begin += kLanes) {
         const std::int64_t end = std::min(begin + kLanes, rows_.n_features());
         for (int at = 0; at < kLanes; ++at) {
             const float* const weights = lanes_[at].weights.data();
             for (std::int64_t f = begin; f < end; ++f)
-                table[2 * f * kLanes + at] = lanes_[at].is_busy ? weights[f] : 0.0F;
+                table[f * stride * kLanes + at] = lanes_[at].is_busy ? weights[f] : 0.0F;
         }
-        for (std::int64_t f = begin; f < end; ++f) table_[2 * f + 1] = Lanes{};
+        for (std::int64_t f = begin; f < end; ++f) gradients_[f * stride] = Lanes{};
     }
 }
 
 void LogisticSampleTrainer::read_gradients() {
-    const float* const table = reinterpret_cast<const float*>(table_.data());
+    const float* const table = reinterpret_cast<const float*>(gradients_);
+    const std::int64_t stride = is_cached_ ? 1 : 2;
     for (std::int64_t begin = 0; begin < rows_.n_features(); begin += kLanes) {
         const std::int64_t end = std::min(begin + kLanes, rows_.n_features());
         for (Lane& lane : lanes_) {
             const auto at = &lane - lanes_.data();
-            for (std::int64_t f = begin; f < end; ++f) lane.gradient[f] = table[(2 * f + 1) * kLanes + at];
+            for (std::int64_t f = begin; f < end; ++f) lane.gradient[f] = table[f * stride * kLanes + at];
         }
     }
     for (int at = 0; at < kLanes; ++at) {
