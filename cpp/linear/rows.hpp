@@ -180,18 +180,20 @@ public:
         for (int part = 0; part < 2 * kPairs; ++part) out[part] = even[part];
     }
 
-    // weights[feature] += scale * value in every lane, four at a time as in sparse_add.
+    // weights[feature] += scale * value in every lane; four at a time as in sparse_add, if the registers suffice.
     void lane_add(std::int64_t row, const Lanes& scale, Lanes* weights) const {
         const std::int32_t* indices = view_.indices.data();
         const float* values = view_.values.data();
         const std::int64_t end = view_.indptr[row + 1];
         std::int64_t i = view_.indptr[row];
-        for (; i + 4 <= end; i += 4) {
-            Lanes* at[4];
-            Lanes sums[4];
-            for (int part = 0; part < 4; ++part) at[part] = weights + indices[i + part];
-            for (int part = 0; part < 4; ++part) sums[part] = *at[part] + scale * values[i + part];
-            for (int part = 0; part < 4; ++part) *at[part] = sums[part];
+        if constexpr (kLaneRegisters == 1) {
+            for (; i + 4 <= end; i += 4) {
+                Lanes* at[4];
+                Lanes sums[4];
+                for (int part = 0; part < 4; ++part) at[part] = weights + indices[i + part];
+                for (int part = 0; part < 4; ++part) sums[part] = *at[part] + scale * values[i + part];
+                for (int part = 0; part < 4; ++part) *at[part] = sums[part];
+            }
         }
         for (; i < end; ++i) weights[indices[i]] += scale * values[i];
     }
