@@ -167,9 +167,9 @@ private:
     Lanes reaches_ = {};               // rows are listed up to this length of the step
     Lanes first_shifts_ = {};          // δ at the beginning of the step,
     Lanes last_shifts_ = {};           // and at that length, and a little
-    double losses_[kLanes] = {};    // of the negatives at its end,
-    double gaps_[kLanes] = {};      // and the sums of their gaps
-    AlignedVector<float> checked_;  // the gradient of an exact check
+    double losses_[kLanes] = {};       // of the negatives at its end,
+    double gaps_[kLanes] = {};         // and the sums of their gaps
+    AlignedVector<float> checked_;     // the gradient of an exact check
 };
 
 }  // namespace longtail::linear

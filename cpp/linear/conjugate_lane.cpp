@@ -11,10 +11,10 @@ namespace longtail::linear {
 
 namespace {
 
-constexpr double kMostGap = 1e-4;   // what a label may be above its minimum, as a share of it
-constexpr int kMaxSteps = 100;      // a label that needs more is trained another way,
-constexpr int kMaxMisses = 4;       // and one that rounding keeps from its tolerance
-constexpr double kMissShare = 0.5;  // of the norm to reach, after a check that failed
+constexpr double kMostGap = 1e-4;    // what a label may be above its minimum, as a share of it
+constexpr int kMaxSteps = 100;       // a label that needs more is trained another way,
+constexpr int kMaxMisses = 4;        // and one that rounding keeps from its tolerance
+constexpr double kMissShare = 0.5;   // of the norm to reach, after a check that failed
 constexpr double kSureShare = 0.98;  // of the tolerance, that needs no exact check,
 constexpr double kRounding = 6e-8;   // with this share of a margin of 1 added for each step
 constexpr int kMaxLineSteps = 30;

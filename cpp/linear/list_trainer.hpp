@@ -90,7 +90,7 @@ private:
     Subproblem problem_;  // the rows of the set, positives first
     LocalRows local_;
     BitSet is_member_;
-    BitSet in_order_;  // words; empty between uses
+    BitSet in_order_;                  // words; empty between uses
     std::int64_t n_core_ = 0;          // words of the positives: the first numbers
     AlignedVector<float> weights_;     // by number of the word; the bias weight stands at n_features
     AlignedVector<float> by_feature_;  // the same weights while rows are sought, else zero

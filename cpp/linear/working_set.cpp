@@ -15,18 +15,12 @@ namespace {
 constexpr float kFirstSlack = 0.5F;   // a first set is chosen from rows with margins above -1 - this,
 constexpr float kFittedSlack = 0.7F;  // or this, if the start is fitted to the cost
 constexpr std::int64_t kMinGrowth = 32;
-constexpr double kGrowth = 0.2;              // a set grows by at most this share of itself in one round
-constexpr double kRowsGrowth = 0.6;          // the same when solved by rows, where idle rows cost little,
-constexpr double kMostGrowth = 2.0;          // and when the set is surely far too small, as low costs make it:
-constexpr double kNeededShare = 0.9;         // more than this share of it is active
-constexpr std::int64_t kGramRows = 900;      // larger sets of sparse rows are solved by rows,
-constexpr std::int64_t kDualGramRows = 150;  // and those where the dual is as quick:
-constexpr double kMaxDualCost = 16.0;        // its visits grow in number with the cost,
-constexpr double kMaxCrowdedCost = 4.0;      // the more so in sets of more rows than features
-constexpr double kDualShare = 0.2;           // kRoundShare in the dual
-constexpr float kIdleSlack = 0.1F;           // rows in the dual leave a set when they are idle by this,
-constexpr int kMaxDroppingRounds = 10;       // in the first rounds: in the end sets only grow
-constexpr double kRoundShare = 0.05;         // a round need not reduce its gradient further than this
+constexpr double kGrowth = 0.2;         // a set grows by at most this share of itself in one round
+constexpr double kRowsGrowth = 0.6;     // the same when solved by rows, where idle rows cost little,
+constexpr double kMostGrowth = 2.0;     // and when the set is surely far too small, as low costs make it:
+constexpr double kNeededShare = 0.9;    // more than this share of it is active
+constexpr float kIdleSlack = 0.1F;      // rows in the dual leave a set when they are idle by this,
+constexpr int kMaxDroppingRounds = 10;  // in the first rounds: in the end sets only grow
 // With the best bias, all that is left of the gradient lies where the curvature is low and stands for more of the objective.
 constexpr double kEndShare = 0.4;         // So a label ends at this share of its tolerance,
 constexpr double kExactPositives = 16.0;  // or, with more positives than this, at a smaller one,
@@ -36,9 +30,7 @@ constexpr double kSmallerShare = 0.2;     // unless rounding asks for a better s
 // Rough solutions over coarse rows.
 constexpr double kRoughEndShare = 3.0;  // kEndShare for them
 constexpr float kRoughReach = 0.02F;    // rows less than this below their margin belong to them
-constexpr double kMinRoughCost = 0.5;   // lower costs need few visits to large sets, so that nothing would be saved
-constexpr double kMinCoarseCost = 1.0;  // and lower than this, visits to whole rows are as quick as to coarse ones
-constexpr int kLeastIterations = 8;     // with fewer allowed, there are no rough solutions
+constexpr double kMinCoarseCost = 1.0;  // at lower costs, visits to whole rows are as quick as to coarse ones
 constexpr int kMaxStalls = 5;
 constexpr std::int64_t kRefusedShare = 8;      // more than a row in so many active: Newton steps in lanes are cheaper,
 constexpr std::int64_t kRefusedShareWide = 2;  // as long as their vectors, a cache line a feature each, stay in the
@@ -80,12 +72,6 @@ WorkingSetTrainer<Rows>::WorkingSetTrainer(const Rows& rows, const OvaLabels& la
         max_row_size_ = std::max(max_row_size_, rows.size(row));
     }
     for (Lanes& floors : floors_) floors = Lanes{} + std::numeric_limits<float>::infinity();
-}
-
-template <class Rows>
-bool WorkingSetTrainer<Rows>::suits_rough_solutions(const OvaConfig& config) {
-    return Rows::kSparse && config.loss == Loss::squared_hinge && config.working_sets && config.regularize_bias &&
-           config.cost >= kMinRoughCost && config.cost <= kMaxDualCost && config.max_iterations >= kLeastIterations;
 }
 
 template <class Rows>
@@ -308,105 +294,6 @@ void WorkingSetTrainer<Rows>::drop_idle(Lane& lane) const {
     });
     lane.sorted_rows = lane.problem.row_ids;
     std::sort(lane.sorted_rows.begin(), lane.sorted_rows.end());
-}
-
-template <class Rows>
-void WorkingSetTrainer<Rows>::solve(Lane& lane, bool from_margins) {
-    const double tolerance = lane.inner_share * lane.start.tolerance;
-    if (!lane.in_primal && is_crowded(lane)) {
-        if (lane.is_resumed) set_weights(lane);
-        lane.in_primal = true;
-    }
-    const bool is_dual = in_dual(lane);
-    if (!Rows::kSparse || !config_.regularize_bias || lane.problem.size() > (is_dual ? kDualGramRows : kGramRows)) {
-        if (from_margins && lane.start.shared_scale != 0.0)
-            add_scaled(lane.weights.data(), starter_.shared().data(), static_cast<float>(lane.start.shared_scale),
-                       rows_.n_features() + 1);
-        lane.by_rows = true;
-    }
-    if (lane.by_rows && is_dual) {
-        solve_in_dual(lane, tolerance, from_margins);
-    } else if (lane.by_rows) {
-        lane.inner = row_solver_.solve(lane.problem, lane.weights.data(), tolerance, kRoundShare);
-    } else {
-        if constexpr (Rows::kSparse)
-            lane.problem.gram.extend(rows_, lane.problem.row_ids, config_.bias, scatter_.data());
-        lane.inner = gram_solver_.solve(lane.problem, tolerance, kRoundShare, from_margins);
-    }
-    if (!lane.by_rows) set_weights(lane);
-    ++lane.record.iterations;
-    lane.record.cg_steps += lane.inner.cg_steps;
-}
-
-template <class Rows>
-void WorkingSetTrainer<Rows>::solve_in_dual(Lane& lane, double tolerance, bool from_margins) {
-    if constexpr (Rows::kSparse) {
-        if (rows_.n_features() <= std::numeric_limits<std::uint16_t>::max())
-            solve_dual(lane, narrow_copies_, tolerance, from_margins);
-        else
-            solve_dual(lane, copies_, tolerance, from_margins);
-    }
-}
-
-template <class Rows>
-template <class Feature>
-void WorkingSetTrainer<Rows>::solve_dual(Lane& lane, LabelCopies<Feature>& copies, double tolerance,
-                                         bool from_margins) {
-    double share = kDualShare;
-    copies.whole.copy(rows_, lane.problem.row_ids, row_norms_, config_.bias);
-    if (lane.bias_shift != 0.0F) {  // back to w = Σ β x
-        lane.weights.back() = lane.dual_bias;
-        for (float& margin : lane.problem.margins) margin -= lane.bias_shift;
-    }
-    if (from_margins) {
-        std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
-        row_dual_.begin(lane.problem, copies.whole, lane.weights.data());
-    } else if (lane.is_resumed) {  // likely for the last time
-        row_dual_.restore(lane.problem, copies.whole, lane.weights.data());
-        lane.is_resumed = false;
-        share = 0.0;
-    }
-    const bool has_coarse = !coarse_parts_.empty();
-    if (has_coarse)
-        copies.coarse.copy(SparseRows(*moments_.coarse), lane.problem.row_ids, coarse_parts_, copies.whole,
-                           config_.bias);
-    lane.inner = row_dual_.solve(lane.problem, copies.whole, lane.weights.data(), tolerance, share,
-                                 has_coarse ? &copies.coarse : nullptr);
-    lane.bias_shift = row_dual_.bias_shift();
-    if (lane.bias_shift != 0.0F) {
-        lane.dual_bias = lane.weights.back();
-        lane.weights.back() += lane.bias_shift / config_.bias;
-        for (float& margin : lane.problem.margins) margin += lane.bias_shift;
-    }
-}
-
-// Whether sets too large for a Gram matrix are solved in the dual.
-template <class Rows>
-bool WorkingSetTrainer<Rows>::in_dual(const Lane& lane) const {
-    return Rows::kSparse && config_.regularize_bias && !lane.in_primal &&
-           std::max(config_.cost, lane.start.positive_cost) <= kMaxDualCost;
-}
-
-// Whether the dual would take too many visits: among more rows than features, each one moves many others. Rough solutions
-// stay in the dual, because they are handed over as betas.
-template <class Rows>
-bool WorkingSetTrainer<Rows>::is_crowded(const Lane& lane) const {
-    return rough_ == nullptr && lane.problem.size() > rows_.n_features() &&
-           std::max(config_.cost, lane.start.positive_cost) > kMaxCrowdedCost;
-}
-
-// w = Σ β x
-template <class Rows>
-void WorkingSetTrainer<Rows>::set_weights(Lane& lane) {
-    std::fill(lane.weights.begin(), lane.weights.end(), 0.0F);
-    float bias_weight = 0.0F;
-    walk_rows(rows_, lane.problem.row_ids.data(), lane.problem.size(), [&](std::int64_t i) {
-        const float beta = lane.problem.betas[i];
-        if (beta == 0.0F) return;
-        rows_.add_to(lane.problem.row_ids[i], beta, lane.weights.data());
-        bias_weight += beta * config_.bias;
-    });
-    lane.weights.back() = bias_weight;
 }
 
 template <class Rows>
