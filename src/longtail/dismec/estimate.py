@@ -28,9 +28,9 @@ _SAMPLE_BYTES_PER_FEATURE = 456  # of the solver with samples (logistic loss), f
 _NEWTON_BYTES_PER_FEATURE, _NEWTON_BYTES_PER_ROW = 7 * 64 + 4, 3 * 64  # of Newton steps over all rows
 # Of conjugate gradients, for sixteen labels, which all labels use at costs up to kLowCost of cpp/linear/conjugate.cpp.
 _CONJUGATE_BYTES_PER_FEATURE, _CONJUGATE_BYTES_PER_ROW = 2 * 64 + 16 * 56 + 12, 2 * 64 + 16 * 8 + 4
-_MAX_CONJUGATE_COST = 0.2
+_MAX_CONJUGATE_COST = 0.4
 _SCRATCH_BYTES = 4 << 20
-_MAX_GRAM_ROWS = 900  # of one matrix: kGramRows of cpp/linear/working_set.cpp
+_MAX_GRAM_ROWS = 900  # of one matrix: kGramRows of cpp/linear/working_set_solve.cpp
 _MAX_DUAL_GRAM_ROWS = 150  # kDualGramRows, for costs up to
 _MAX_DUAL_COST = 4.0
 _GRAM_SLACK = 1.5  # rows in a matrix for each that is active at the end
