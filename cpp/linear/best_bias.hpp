@@ -33,7 +33,7 @@ double best_bias_shift_of(const OvaConfig& config, double bias_weight, const Add
         if (curvature == 0.0) break;
         (slope > 0.0 ? high : low) = shift;
         double next = shift - slope / curvature;
-        // Asked before the bounds are: a step of nothing ends on a bound, and the other one may still be infinite.
+        // Test this before the bounds: a step of zero ends on a bound, and the other bound may still be infinite.
         const bool is_found = std::abs(next - shift) < kLeastStep;
         if (!is_found && (next <= low || next >= high)) next = 0.5 * (low + high);
         shift = next;

@@ -338,7 +338,7 @@ void ConjugateTrainer::move_on() {
         squares.add(gaps * gaps);
         sums.add(gaps);
         counts.add(select(gaps > Lanes{}, Lanes{} + 1.0F, Lanes{}));
-        // The same for one active lane as for all: what an addition takes is the way of a line from the cache and back.
+        // Adding to one lane takes as long as adding to all: the time goes into moving cache lines.
         if (any_above(gaps, 0.0F)) rows_.lane_add(row, twice * gaps, gradients_.data());
     }
     squares.flush();

@@ -8,8 +8,8 @@
 // once for how their directions change all margins, and once, only the active rows, for their gradients. Along a
 // direction the objective is known exactly and minimised together with the bias.
 //
-// Directions are conjugate to the last five steps (L-BFGS: Liu and Nocedal, 1989). Rows become active on the way, so that
-// the last step alone (Polak and Ribière) tells too little of the curvature, and takes a tenth to a fifth more steps.
+// Directions take the curvature of the last five steps into account (L-BFGS: Liu and Nocedal, 1989). Rows become active on
+// the way, so the last step alone (Polak and Ribière) is not enough: it takes a tenth to a fifth more steps.
 //
 // The same holds for labels with so many positives that working sets would be too large, if rows have many words.
 //

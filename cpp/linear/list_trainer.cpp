@@ -230,7 +230,7 @@ void ListTrainer::record_round(float step_size) {
 void ListTrainer::hand_over(std::int64_t label, double norm) {
     std::vector<std::pair<std::int32_t, float>> weights;
     weights.reserve(local_.features().size());
-    // Bits put them in order: to sort thousands of words takes several times as long.
+    // A bit set yields them in order; sorting thousands of words takes several times as long.
     for (const std::int32_t feature : local_.features()) in_order_.add(feature);
     in_order_.take_all([&](std::int64_t feature) {
         const float weight = weights_[local_.number(feature)];

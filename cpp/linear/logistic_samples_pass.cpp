@@ -11,8 +11,7 @@ namespace longtail::linear {
 
 namespace {
 
-constexpr std::int64_t kAhead =
-    32;  // lines of a table that is not cached are fetched so many entries before their turn
+constexpr std::int64_t kAhead = 32;  // lines of a table that is not cached are fetched so many entries ahead
 
 }  // namespace
 
