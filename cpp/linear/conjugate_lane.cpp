@@ -182,8 +182,8 @@ double ConjugateTrainer::gradient_norm(const Lane& lane) {
     return std::sqrt(lane.gradient_square + lane.bias_slope * lane.bias_slope);
 }
 
-// By the published rule, with room for the rounding of margins in all steps. It moves each by up to half a unit in its
-// last place, for all active rows to the same side at worst.
+// By the published rule, with room for the rounding of margins. This is an estimate: each step moves a margin by about half
+// a unit in its last place, at worst to the same side for all active rows.
 bool ConjugateTrainer::is_surely_converged(const Lane& lane) const {
     const double share = static_cast<double>(lane.n_active) / static_cast<double>(rows_.n_rows());
     const double rounding = kRounding * lane.record.iterations * share * lane.start.zero_gradient;

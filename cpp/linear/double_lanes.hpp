@@ -9,7 +9,7 @@
 
 namespace longtail::linear {
 
-using longtail::store;  // those of floats are still found
+using longtail::store;  // Keep the overloads for floats visible.
 using longtail::sum;
 
 constexpr int kDoubleLanes = kRegisterLanes / 2;

@@ -121,8 +121,8 @@ private:
     LanePositives positives_;
     Lanes negative_costs_ = {};  // 0 in empty lanes
     Lanes positive_costs_ = {};
-    // Weights and gradients of each feature. Side by side where the table is not cached: two lines of one page. Else the
-    // gradients follow all weights, as every other line would use half of the first-level cache.
+    // Weights and gradients of each feature. A table too large for the cache has them side by side, on the same page. In a
+    // smaller one the gradients follow all weights: walking every other line would use half of the first-level cache.
     AlignedVector<Lanes> table_;
     Lanes* gradients_ = nullptr;
     bool is_cached_ = false;
