@@ -30,6 +30,14 @@ std::span<const T> as_span(const Array1<T>& array) {
     return {array.data(), array.shape(0)};
 }
 
+template <class T>
+using MutableArray1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+std::span<T> as_mutable_span(const MutableArray1<T>& array) {
+    return {array.data(), array.shape(0)};
+}
+
 inline CsrView as_csr(std::int64_t n_cols, const Array1<std::int64_t>& indptr, const Array1<std::int32_t>& indices,
                       const Array1<float>& values) {
     return {static_cast<std::int64_t>(indptr.shape(0)) - 1, n_cols, as_span(indptr), as_span(indices), as_span(values)};

@@ -18,6 +18,7 @@
 #include "linear/predict_ova.hpp"
 #include "linear/problem.hpp"
 #include "linear/train_ova.hpp"
+#include "linear/weight_index.hpp"
 #include "linear/working_set.hpp"
 
 namespace longtail::bindings {
@@ -400,6 +401,21 @@ void bind_rows(nb::module_& m) {
         nb::arg("rows"), nb::arg("weights"), nb::arg("bias"), "Every row times weights (the bias weight last).");
 }
 
+template <class Weight>
+void bind_place_weights(nb::module_& m) {
+    m.def(
+        "place_weights",
+        [](const Array1<std::int32_t>& feature_ids, const Array1<std::int32_t>& label_ids,
+           const Array1<Weight>& weights, const MutableArray1<std::int64_t>& cursor,
+           const MutableArray1<std::int32_t>& index_labels, const MutableArray1<Weight>& index_weights) {
+            const nb::gil_scoped_release no_gil;
+            linear::place_weights(as_span(feature_ids), as_span(label_ids), as_span(weights), as_mutable_span(cursor),
+                                  as_mutable_span(index_labels), as_mutable_span(index_weights));
+        },
+        nb::arg("feature_ids"), nb::arg("label_ids"), nb::arg("weights"), nb::arg("cursor"), nb::arg("index_labels"),
+        nb::arg("index_weights"), "Put label-major weights into the lists of their features, and move the cursors.");
+}
+
 void bind_prediction(nb::module_& m) {
     m.def(
         "predict_ova",
@@ -481,6 +497,8 @@ void bind_prediction(nb::module_& m) {
 
 void bind_linear(nb::module_& m) {
     bind_rows(m);
+    bind_place_weights<float>(m);
+    bind_place_weights<std::int8_t>(m);
     bind_training(m);
     bind_prediction(m);
 }

@@ -14,14 +14,6 @@
 namespace longtail::bindings {
 namespace {
 
-template <class T>
-using MutableArray1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-std::span<T> as_mutable_span(const MutableArray1<T>& array) {
-    return {array.data(), array.shape(0)};
-}
-
 RankedView as_ranked(const Array2<std::int32_t>& label_ids) {
     return {static_cast<std::int64_t>(label_ids.shape(0)),
             static_cast<std::int64_t>(label_ids.shape(1)),

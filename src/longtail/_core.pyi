@@ -86,6 +86,15 @@ def mean_row(rows: LinearRows, bias: float) -> NDArray[numpy.float32]:
 def row_margins(rows: LinearRows, weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: float) -> NDArray[numpy.float32]:
     """Every row times weights (the bias weight last)."""
 
+@overload
+def place_weights(feature_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], cursor: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], index_labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], index_weights: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
+
+@overload
+def place_weights(feature_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], label_ids: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu', writable=False)], cursor: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], index_labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], index_weights: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """
+    Put label-major weights into the lists of their features, and move the cursors.
+    """
+
 class OvaConfig:
     """How one-vs-all labels are trained; see cpp/linear/problem.hpp."""
 

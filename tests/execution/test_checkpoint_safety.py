@@ -95,7 +95,7 @@ def test_a_later_run_leaves_the_first_model_alone(tmp_path: Path, monkeypatch: p
         raise MemoryError("in the middle of the merge")
 
     with monkeypatch.context() as patch:
-        patch.setattr("longtail.dismec.index._next_places", fail)
+        patch.setattr("longtail._core.place_weights", fail)
         with pytest.raises(MemoryError):
             lt.DiSMEC(n_jobs=1).fit(X, Y, checkpoint=tmp_path / "run")
     for _ in range(2):

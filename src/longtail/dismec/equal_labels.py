@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from longtail._csr import take_lists
 from longtail._matrices import Columns
 
-# Merged weights of equal labels must be sorted: with fewer copies than this share, that costs more than it saves.
+# A smaller share of copies saves too little time to be worth another route.
 _LEAST_SHARE = 0.05
 _NO_SALT = np.uint64(0)
 

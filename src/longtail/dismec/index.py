@@ -12,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail._csr import csr_from_parts, take_lists
+from longtail import _core
+from longtail._csr import csr_from_parts
 from longtail.dismec.equal_labels import EqualLabels
 from longtail.dismec.rounding import Steps
 from longtail.dismec.state import WeightIndex
@@ -33,45 +34,29 @@ def merge_shards(
     directory: str | os.PathLike[str] | None = None,
     equal: EqualLabels | None = None,
 ) -> WeightIndex:
-    """Build the index shard by shard; with a directory, its large arrays are mapped from nameless files on that disk.
+    """Build the index; with a directory, its large arrays are mapped from nameless files on that disk.
 
-    `shard_labels[i]` names the label of each row of shard i. One shard is in memory at a time. With the `mean` row,
-    biases make up for what rounding to int8 adds to the scores of an average row. Weights of a label go to all labels
-    that are `equal` to it.
+    `shard_labels[i]` names the label of each row of shard i. With the `mean` row, biases make up for what rounding to
+    int8 adds to the scores of an average row. Weights of a label go to all labels that are `equal` to it.
     """
-    size = _measured(shards, shard_labels, n_features, n_labels, equal, int8=int8, mean=mean)
+    sources = _Sources.of(shard_labels, equal)
+    size = _measured(shards, sources, n_features, n_labels, int8=int8, mean=mean)
     indptr, steps = _ends(size.counts), size.steps
     n_weights, n_exact = int(indptr[-1]), int(size.exact_counts.sum())
     index_labels = empty_array(n_weights, np.int32, directory)
     index_weights = empty_array(n_exact if int8 else n_weights, np.float32, directory)
     index_codes = empty_array(n_weights if int8 else 0, np.int8, directory)
-    cursor, exact_cursor = indptr[:-1].copy(), _ends(size.exact_counts)[:-1]
-    # Labels of a feature are in order if ids increase from shard to shard: not in the order of a label tree, nor with
-    # equal labels.
-    in_order = (
-        equal is None
-        and all(np.all(np.diff(ids) > 0) for ids in shard_labels)
-        and all(a[-1] < b[0] for a, b in itertools.pairwise(shard_labels) if len(a) and len(b))
-    )
-    for block in _blocks(shards, shard_labels, n_features, equal):
-        by_feature = sp.csr_array(
-            (block.weights, block.feature_ids, block.indptr), shape=(len(block.label_ids), n_features)
-        ).tocsc()
-        features = np.repeat(np.arange(n_features), np.diff(by_feature.indptr))
-        ids, weights = block.label_ids[by_feature.indices].astype(np.int32), by_feature.data
-        if int8:
-            rounded = steps.round(weights, ids)
-            kept, exact = rounded.is_kept, rounded.is_exact
-            index_weights[_next_places(exact_cursor, features[exact])] = weights[exact]
-            features, ids = features[kept], ids[kept]
-        places = _next_places(cursor, features)
-        index_labels[places] = ids
-        if int8:
-            index_codes[places] = rounded.codes[kept]
-        else:
-            index_weights[places] = weights
-    if not in_order:
-        _sort_labels(indptr, index_labels, index_weights, index_codes, n_labels)
+    cursor, exact_cursor = indptr[:-1].copy(), _ends(size.exact_counts)[:-1].copy()
+    for block in _blocks(shards, sources, n_features):
+        features, weights = block.feature_ids, block.weights
+        ids = np.repeat(block.label_ids.astype(np.int32), np.diff(block.indptr))
+        if not int8:
+            _core.place_weights(features, ids, weights, cursor, index_labels, index_weights)
+            continue
+        rounded = steps.round(weights, ids)
+        kept, exact = rounded.is_kept, rounded.is_exact
+        _core.place_weights(features[kept], ids[kept], rounded.codes[kept], cursor, index_labels, index_codes)
+        _core.place_weights(features[exact], ids[:0], weights[exact], exact_cursor, index_labels[:0], index_weights)
     return WeightIndex(indptr, index_labels, index_weights, index_codes, steps.scales, size.biases)
 
 
@@ -90,29 +75,49 @@ class _Block(NamedTuple):
     biases: NDArray[np.float32]
 
 
-def _blocks(
-    shards: Sequence[Shard], shard_labels: Sequence[NDArray[np.int64]], n_features: int, equal: EqualLabels | None
-) -> Iterator[_Block]:
-    """Cut shards into blocks of about as many weights, because merging takes memory."""
-    n_wanted = weights_per_block(n_features)
-    for shard, label_ids in zip(shards, shard_labels, strict=True):
-        indptr, first = shard["indptr"], 0
-        while first < len(label_ids):
-            last = int(np.searchsorted(indptr, indptr[first] + n_wanted, side="right")) - 1
-            last = min(max(last, first + 1), len(label_ids))
-            entries = slice(indptr[first], indptr[last])
-            own = indptr[first : last + 1] - indptr[first]
-            features, weights = shard["feature_ids"][entries], shard["weights"][entries]
-            block = _Block(label_ids[first:last], own, features, weights, shard["biases"][first:last])
-            yield block if equal is None else _with_equals(block, equal)
-            first = last
+class _Sources(NamedTuple):
+    """Where the weights of each label are, by increasing label: blocks in this order need no sorting afterwards."""
+
+    label_ids: NDArray[np.int64]
+    shard_ids: NDArray[np.int64]
+    rows: NDArray[np.int64]  # of the shard
+
+    @classmethod
+    def of(cls, shard_labels: Sequence[NDArray[np.int64]], equal: EqualLabels | None) -> _Sources:
+        found = [(ids, np.arange(len(ids))) if equal is None else equal.of(ids) for ids in shard_labels]
+        label_ids = np.concatenate([np.zeros(0, np.int64), *(ids for ids, _ in found)])
+        shard_ids = np.repeat(np.arange(len(found)), [len(ids) for ids, _ in found])
+        rows = np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in found)])
+        order = np.argsort(label_ids)
+        return cls(label_ids[order], shard_ids[order], rows[order])
 
 
-def _with_equals(block: _Block, equal: EqualLabels) -> _Block:
-    """Repeat each label of a block for all labels that have the same weights."""
-    label_ids, rows = equal.of(block.label_ids)
-    indptr, places = take_lists(block.indptr, rows)
-    return _Block(label_ids, indptr, block.feature_ids[places], block.weights[places], block.biases[rows])
+def _blocks(shards: Sequence[Shard], sources: _Sources, n_features: int) -> Iterator[_Block]:
+    """Copy weights into blocks of about as many, because merging takes memory."""
+    by_shard = [np.diff(shard["indptr"]) for shard in shards]
+    begins = _ends(np.array([len(sizes) for sizes in by_shard], dtype=np.int64))
+    sizes = np.concatenate([begins[:0], *by_shard])[begins[sources.shard_ids] + sources.rows]
+    ends, first, n_wanted = _ends(sizes), 0, weights_per_block(n_features)
+    while first < len(sizes):
+        last = int(np.searchsorted(ends, ends[first] + n_wanted, side="right")) - 1
+        last = min(max(last, first + 1), len(sizes))
+        parts = _runs(shards, sources.shard_ids[first:last], sources.rows[first:last])
+        features, weights, biases = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        yield _Block(sources.label_ids[first:last], ends[first : last + 1] - ends[first], features, weights, biases)
+        first = last
+
+
+def _runs(
+    shards: Sequence[Shard], shard_ids: NDArray[np.int64], rows: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]]:
+    """Find rows that follow one another in a shard: their features, weights and biases are single slices."""
+    is_next = (np.diff(shard_ids) == 0) & (np.diff(rows) == 1)
+    begins = np.concatenate([[0], np.flatnonzero(~is_next) + 1, [len(rows)]])
+    for begin, end in itertools.pairwise(begins.tolist()):
+        shard, first = shards[shard_ids[begin]], int(rows[begin])
+        own = slice(first, first + end - begin)
+        entries = slice(*shard["indptr"][[own.start, own.stop]].tolist())
+        yield shard["feature_ids"][entries], shard["weights"][entries], shard["biases"][own]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,10 +132,9 @@ class _Size:
 
 def _measured(
     shards: Sequence[Shard],
-    shard_labels: Sequence[NDArray[np.int64]],
+    sources: _Sources,
     n_features: int,
     n_labels: int,
-    equal: EqualLabels | None,
     *,
     int8: bool,
     mean: NDArray[np.float32] | None,
@@ -139,7 +143,7 @@ def _measured(
     exact_counts = np.zeros(n_features, dtype=np.int64)
     biases = np.zeros(n_labels, dtype=np.float32)
     steps = Steps.zeros(n_labels if int8 else 0)
-    for block in _blocks(shards, shard_labels, n_features, equal):
+    for block in _blocks(shards, sources, n_features):
         features, label_ids = block.feature_ids, block.label_ids
         biases[label_ids] = block.biases
         if int8:
@@ -205,50 +209,11 @@ def append_labels(index: WeightIndex, new: WeightIndex) -> WeightIndex:
     )
 
 
-def _sort_labels(
-    indptr: NDArray[np.int64],
-    label_ids: NDArray[np.int32],
-    weights: NDArray[np.float32],
-    codes: NDArray[np.int8],
-    n_labels: int,
-) -> None:
-    """Sort each feature's labels in place, a block of features at a time: the arrays may be larger than memory."""
-    n_features = len(indptr) - 1
-    n_wanted, first, n_exact = weights_per_block(n_features), 0, 0
-    while first < n_features:
-        last = int(np.searchsorted(indptr, indptr[first] + n_wanted, side="right")) - 1
-        last = min(max(last, first + 1), n_features)
-        entries = slice(indptr[first], indptr[last])
-        own, size = indptr[first : last + 1] - indptr[first], indptr[last] - indptr[first]
-        places = sp.csr_array((np.arange(size), np.array(label_ids[entries]), own), shape=(last - first, n_labels))
-        places.sort_indices()
-        label_ids[entries] = places.indices
-        if len(codes):
-            is_exact = codes[entries] == 0  # its weight stands among the exact ones
-            exact = slice(n_exact, n_exact + int(np.count_nonzero(is_exact)))
-            spread = np.zeros(size, dtype=np.float32)
-            spread[is_exact] = weights[exact]
-            codes[entries] = codes[entries][places.data]
-            weights[exact] = spread[places.data][is_exact[places.data]]
-            n_exact = int(exact.stop)
-        else:
-            weights[entries] = weights[entries][places.data]
-        first = last
-
-
 def _ends(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the indptr of lists of these lengths."""
     indptr = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=indptr[1:])
     return indptr
-
-
-def _next_places(cursor: NDArray[np.int64], features: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a place for each of the sorted features, from the cursor of its list on, and move the cursors."""
-    sizes = np.bincount(features, minlength=len(cursor))
-    places = np.repeat(cursor - _ends(sizes)[:-1], sizes) + np.arange(len(features))
-    cursor += sizes
-    return np.asarray(places)
 
 
 def _indptr_of_kept(indptr: NDArray[np.int64], kept: NDArray[np.bool_]) -> NDArray[np.int64]:
