@@ -17,8 +17,7 @@ std::optional<CoarseRows> make_coarse_rows(const SparseRows& rows) {
     coarse.indptr.reserve(static_cast<std::size_t>(rows.n_rows()) + 1);
     coarse.indptr.push_back(0);
     for (std::int64_t row = 0; row < rows.n_rows(); ++row) {
-        double square = 0.0;
-        rows.for_each(row, [&](std::int32_t, float value) { square += static_cast<double>(value) * value; });
+        const double square = rows.square(row);
         auto limit = static_cast<float>(kSmall * std::sqrt(square));
         for (double left = -1.0; left < kLeastSquare * square; limit *= 0.5F) {
             coarse.indices.resize(static_cast<std::size_t>(coarse.indptr.back()));

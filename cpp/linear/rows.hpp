@@ -9,6 +9,7 @@
 #include "base/four.hpp"
 #include "base/views.hpp"
 #include "linear/lanes.hpp"
+#include "linear/sums.hpp"
 
 namespace longtail::linear {
 
@@ -77,6 +78,9 @@ public:
     const CsrView& view() const { return view_; }
     std::int64_t n_rows() const { return view_.n_rows; }
     std::int64_t n_features() const { return view_.n_cols; }
+    double square(std::int64_t row) const {  // ‖x‖²
+        return sum_of_squares(view_.values.data() + view_.indptr[row], size(row));
+    }
     std::int64_t size(std::int64_t row) const { return view_.row_size(row); }
     std::int64_t n_stored() const { return view_.indptr[view_.n_rows]; }
 
@@ -210,6 +214,9 @@ public:
     std::int64_t n_rows() const { return view_.n_rows; }
     std::int64_t n_features() const { return view_.n_cols; }
     std::int64_t size(std::int64_t) const { return view_.n_cols; }
+    double square(std::int64_t row) const {
+        return sum_of_squares(view_.values.data() + row * view_.n_cols, view_.n_cols);
+    }
     std::int64_t n_stored() const { return view_.n_rows * view_.n_cols; }
 
     float dot(std::int64_t row, const float* weights) const {

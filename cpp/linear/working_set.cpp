@@ -65,9 +65,7 @@ WorkingSetTrainer<Rows>::WorkingSetTrainer(const Rows& rows, const OvaLabels& la
     gradient_.resize(static_cast<std::size_t>(rows.n_features() + 1));
     row_norms_.reserve(static_cast<std::size_t>(rows.n_rows()));
     for (std::int64_t row = 0; row < rows.n_rows(); ++row) {
-        double square = 0.0;
-        rows.for_each(row, [&](std::int32_t, float value) { square += static_cast<double>(value) * value; });
-        row_norms_.push_back(static_cast<float>(std::sqrt(square)));
+        row_norms_.push_back(static_cast<float>(std::sqrt(rows.square(row))));
         max_row_norm_ = std::max(max_row_norm_, row_norms_.back());
         max_row_size_ = std::max(max_row_size_, rows.size(row));
     }
