@@ -323,6 +323,19 @@ def test_propensities_weigh_the_positives(kind, factor):
 
 
 @pytest.mark.slow
+def test_a_label_does_not_depend_on_the_one_trained_before_it_in_the_same_lane(eurlex):
+    X, Y = eurlex
+    counts = np.asarray((Y != 0).sum(axis=0)).ravel()
+    rare, before = np.flatnonzero(counts == 33), np.flatnonzero(counts > 33)[-64:]  # there are 64 lanes
+    columns = Y.tocsc()
+    alone = lt.DiSMEC(n_jobs=1, prune_below=0.0).fit(X, columns[:, rare].tocsr())
+    after = lt.DiSMEC(n_jobs=1, prune_below=0.0).fit(X, columns[:, np.concatenate([before, rare])].tocsr())
+    for place in range(len(rare)):
+        for own, same in zip(alone.label_weights(place), after.label_weights(64 + place), strict=True):
+            np.testing.assert_array_equal(own, same)
+
+
+@pytest.mark.slow
 def test_eurlex_is_as_accurate_as_published(eurlex, shared_data):
     X, Y = eurlex
     X_test, Y_test = lt.datasets.read_xmc(shared_data("eurlex/eurlex_test.txt.gz"))

@@ -126,6 +126,8 @@ void WorkingSetTrainer<Rows>::write_lanes() {
             for (std::uint32_t& word : words) word = RoundedPairs::round_bits(word);
             for (int i = 0; i < n; ++i) rounded(first + i, at).set_bits(at % kPairWidth, words[i]);
             std::memcpy(weights, words, sizeof(words));
+            // Zeros would move the ends of the sums' parts, and their rounding: an earlier label must not show here.
+            if (is_zero) continue;
             Lanes stored;
             load(stored, weights);
             const Lanes lost = exact - stored;
