@@ -131,10 +131,10 @@ cpp-test: $(VENV)/.built doctest
 	$(BIN)/ctest --test-dir $(BUILD) --parallel 2 --output-on-failure
 
 # asan: address and undefined-behaviour sanitizers, tsan: thread sanitizer, for the tests that start threads; both for the
-# best instruction set of this machine.
+# best instruction set of this machine. They need no more than CMake: compilers run while pip installs the tools of .ready.
 # `make asan SANITIZED_ISAS=ON` takes AVX2 and AVX-512: too long for every run of CI.
 SANITIZED_ISAS ?= OFF
-asan tsan: $(VENV)/.ready doctest
+asan tsan: $(VENV)/.runtime doctest
 	$(BIN)/cmake --preset $@ -DLONGTAIL_ALL_ISAS=$(SANITIZED_ISAS) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) >/dev/null
 	+$(BIN)/cmake --build build/$@ --target longtail_tests
 	$(BIN)/ctest --test-dir build/$@ --parallel 2 --output-on-failure
