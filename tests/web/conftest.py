@@ -42,6 +42,19 @@ def check_with_axe(page) -> None:
 
 
 @contextmanager
+def held_back(page, address: str) -> Iterator[None]:
+    """Load the page again; requests to this address are held back until the block ends."""
+    held = []
+    page.route(address, lambda route: held.append(route))  # Playwright refuses the bound method of a list
+    page.reload()
+    yield
+    assert held, f"the page did not ask for {address}"
+    for route in held:
+        route.continue_()
+    page.unroute(address)
+
+
+@contextmanager
 def running(app) -> Iterator[str]:
     """Serve an application on a free port of this machine until the block ends."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:

@@ -5,7 +5,7 @@ import pytest
 import longtail as lt
 from longtail.feedback import FeedbackStore, feedback_path
 from tests.vocabulary.test_names import named_tagger
-from tests.web.conftest import check_with_axe
+from tests.web.conftest import check_with_axe, held_back
 from tests.web.test_page import names, write
 
 pytestmark = pytest.mark.web
@@ -33,6 +33,16 @@ def test_labels_are_shown_by_name_in_a_chosen_language(open_page, model):
     assert row.feedback.accepted == ("c",)
 
 
+def test_labels_that_come_before_the_settings_get_names_in_the_chosen_language(open_page, model):
+    page = open_page(model, language="fi")
+    page.select_option("#language", "en")
+    with held_back(page, "**/api/model"):
+        write(page, "my kitten")
+        assert set(names(page)) == {"eläin", "kissa", "koira"}
+    page.wait_for_selector(".label-name:text-is('cat')")
+    assert set(names(page)) == {"animal", "cat", "dog"}
+
+
 def test_labels_to_add_are_found_by_any_name_and_are_not_new(open_page, model):
     page = open_page(model, feedback=True, language="en")
     write(page, "my kitten")
@@ -50,6 +60,7 @@ def test_labels_to_add_are_found_by_any_name_and_are_not_new(open_page, model):
 def test_the_tree_is_browsed_and_limits_the_proposals(open_page, model):
     page = open_page(model, language="en")
     write(page, "my kitten")
+    page.wait_for_selector("#vocabulary-box:not([hidden])")  # before that, labels are browsed as a list
     page.click("#browse-open")
     page.click("#browse summary")
     page.wait_for_selector("#browse .browse-label >> nth=1")

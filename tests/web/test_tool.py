@@ -11,7 +11,7 @@ from longtail.feedback import FeedbackStore, feedback_path
 from longtail.serve.several import ModelSettings, Service
 from tests.serve.fakes import FakeTagger
 from tests.serve.models import learnt_tagger
-from tests.web.conftest import check_with_axe
+from tests.web.conftest import check_with_axe, held_back
 from tests.web.test_page import names, write
 
 pytestmark = pytest.mark.web
@@ -58,6 +58,15 @@ def test_labels_are_judged_added_saved_and_taken_back(open_page, model):
     assert page.is_disabled("#undo")
 
 
+def test_labels_that_come_before_the_settings_can_be_judged(open_page, model):
+    page = open_page(model, feedback=True)
+    with held_back(page, "**/api/model"):
+        write(page, "a tiny web server")
+        assert page.locator(".verdict").count() == 0
+    page.click("[aria-label='web::server is right']")
+    assert page.inner_text("#verdict-line") == "1 right"
+
+
 def test_texts_are_worked_through_with_keys_only_inside_the_text_field(open_page, model, tmp_path):
     queue = tmp_path / "new.txt"
     queue.write_text("a new web server\na new mail reader\na music player\n", encoding="utf-8")
@@ -90,6 +99,7 @@ def test_texts_are_worked_through_with_keys_only_inside_the_text_field(open_page
 def test_y_and_n_judge_the_label_in_focus(open_page, model):
     page = open_page(model, feedback=True)
     write(page, "a web server")
+    page.wait_for_selector(".verdict")  # without them the keys do nothing
     page.focus(".label >> nth=0")
     page.keyboard.press("n")
     page.wait_for_selector(".label:focus .verdict.rejected[aria-pressed=true]")

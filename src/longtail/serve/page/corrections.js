@@ -159,10 +159,12 @@ function makeId() {
 }
 
 export function startCorrections(hasFeedback) {
+  const isChanged = state.hasFeedback !== hasFeedback;
   state.hasFeedback = hasFeedback;
   byId("corrections").hidden = !hasFeedback;
   byId("correction-keys").hidden = !hasFeedback;
   byId("author").value = localStorage.getItem("longtail-author") || "";
+  if (isChanged) showLabels();  // labels that came before this answer have no buttons yet
   showSummary();
 }
 

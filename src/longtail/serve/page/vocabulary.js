@@ -23,7 +23,14 @@ export function startVocabulary({ languages, language, unseen }) {
   const wanted = localStorage.getItem("longtail-language") || language || "";
   if (!languages.includes(wanted)) byId("language").append(new Option("any", ""));
   byId("language").append(...languages.map((name) => new Option(name, name, name === wanted, name === wanted)));
+  useLanguage();
+  // A text may have been tagged before this answer: then its names are in the service's own language.
+  if (state.language !== (language ?? "")) changed();
+}
+
+function useLanguage() {
   state.language = byId("language").value;
+  state.explanations.clear();
 }
 
 /** Propose only labels below this one; null for all. */
@@ -36,9 +43,8 @@ export function onlyBelow(label, name) {
 
 export function listenToVocabulary() {
   byId("language").addEventListener("change", () => {
-    state.language = byId("language").value;
+    useLanguage();
     localStorage.setItem("longtail-language", state.language);
-    state.explanations.clear();
     changed();
   });
   byId("below-all").addEventListener("click", () => onlyBelow(null));
