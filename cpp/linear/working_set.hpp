@@ -77,6 +77,11 @@ private:
     static bool violates(const Candidate& candidate) { return candidate.margin > -1.0F; }
     static bool comes_before(const Candidate& a, const Candidate& b) { return a.row_id < b.row_id; }
 
+    // Where a pass puts a lane's next candidate. A pass reports to all lanes in turn: these stay in the first-level cache.
+    struct Slot {
+        Candidate* next;
+        Candidate* end;
+    };
     enum class Outcome { goes_on, finished, refused };
     struct Lane {
         std::int64_t label = -1;  // -1: empty
@@ -95,12 +100,12 @@ private:
         float rounding = 0.0F;                  // ‖w - rounded w‖, and a little for the sums
         std::vector<std::int32_t> sorted_rows;  // of the working set
         std::vector<char> is_written;           // for each sixteen features: some rounded weight is not zero
-        std::vector<Candidate> candidates;
+        RawVector<Candidate> candidates;
         std::size_t max_candidates = 0;
         bool truncated = false;      // there were more candidates,
         double unlisted_loss = 0.0;  // whose losses and number the statistics want
         std::int32_t n_unlisted = 0;
-        std::vector<Candidate> near;           // what the last pass reported,
+        RawVector<Candidate> near;             // what the last pass reported,
         AlignedVector<float> scanned_weights;  // at these weights;
         float floor = 0.0F;                    // no other row had a larger margin
         float reach = 0.0F;                    // how far below its margin a row is near
@@ -114,6 +119,7 @@ private:
     template <int kUsedPairs, int kAhead>
     void scan_rows(int first_pair);
     void report(int at, std::int32_t row, float margin);
+    void keep_worst(Lane& lane, int at);
     Outcome advance(Lane& lane, int at);
     Outcome go_on(Lane& lane);
     bool begin_rounds(Lane& lane, int at);
@@ -167,6 +173,7 @@ private:
     std::vector<RoughSolution>* rough_ = nullptr;  // where rough solutions go
 
     std::vector<Lane> lanes_;
+    Slot slots_[kWidth] = {};
     AlignedVector<RoundedPairs> rounded_;  // n_features × kPairs
     Lanes biases_[kBlocks] = {};
     Lanes shared_scales_[kBlocks] = {};

@@ -29,11 +29,12 @@ void WorkingSetTrainer<Rows>::scan() {
     bool is_used[kPairs] = {};
     for (int at = 0; at < kWidth; ++at) {
         Lane& lane = lanes_[at];
-        lane.candidates.clear();
         const std::size_t n_members = lane.problem.row_ids.size();
         lane.max_candidates = lane.at_start       ? kStartCandidates
                               : rough_ != nullptr ? kMinRoughCandidates + n_members
                                                   : kMinCandidates + 2 * n_members;
+        lane.candidates.resize(2 * lane.max_candidates);
+        slots_[at] = {lane.candidates.data(), lane.candidates.data() + lane.candidates.size()};
         lane.truncated = false;
         lane.floor = -kNever;
         lane.unlisted_loss = 0.0;
@@ -46,6 +47,8 @@ void WorkingSetTrainer<Rows>::scan() {
         is_large ? scan_rows<kPairs, kFetchAhead>(0) : scan_rows<kPairs, 0>(0);
     else
         is_large ? scan_rows<1, kFetchAhead>(is_used[0] ? 0 : 1) : scan_rows<1, 0>(is_used[0] ? 0 : 1);
+    for (int at = 0; at < kWidth; ++at)
+        lanes_[at].candidates.resize(static_cast<std::size_t>(slots_[at].next - lanes_[at].candidates.data()));
 }
 
 template <class Rows>
@@ -78,16 +81,21 @@ void WorkingSetTrainer<Rows>::scan_rows(int first_pair) {
     }
 }
 
-// Keep a candidate; of too many to keep only the worst, which alone can join the working set in this round.
 template <class Rows>
 void WorkingSetTrainer<Rows>::report(int at, std::int32_t row, float margin) {
-    Lane& lane = lanes_[at];
-    if (margin <= lane.floor) {
-        leave_unlisted(lane, {row, margin});
+    // Statistics want rows below the floor of a lane with too many candidates; otherwise a pass leaves them out.
+    if (keeps_history() && margin <= lanes_[at].floor) {
+        leave_unlisted(lanes_[at], {row, margin});
         return;
     }
-    lane.candidates.push_back({row, margin});
-    if (lane.candidates.size() < 2 * lane.max_candidates) return;
+    Slot& slot = slots_[at];
+    *slot.next++ = {row, margin};
+    if (slot.next == slot.end) keep_worst(lanes_[at], at);
+}
+
+// Of too many candidates keep the worst, which alone can join the working set in this round.
+template <class Rows>
+void WorkingSetTrainer<Rows>::keep_worst(Lane& lane, int at) {
     const auto last = lane.candidates.begin() + static_cast<std::ptrdiff_t>(lane.max_candidates) - 1;
     std::nth_element(lane.candidates.begin(), last, lane.candidates.end(), is_worse);
     lane.floor = last->margin;  // the mildest that is kept
@@ -95,7 +103,7 @@ void WorkingSetTrainer<Rows>::report(int at, std::int32_t row, float margin) {
         std::for_each(last + 1, lane.candidates.end(), [&](const Candidate& c) { leave_unlisted(lane, c); });
     else
         floors_[at / kLanes][at % kLanes] = lane.floor;
-    lane.candidates.resize(lane.max_candidates);
+    slots_[at].next = lane.candidates.data() + lane.max_candidates;
     lane.truncated = true;
 }
 
@@ -158,7 +166,9 @@ template void WorkingSetTrainer<SparseRows>::scan();
 template void WorkingSetTrainer<DenseRows>::scan();
 template void WorkingSetTrainer<SparseRows>::report(int, std::int32_t, float);
 template void WorkingSetTrainer<DenseRows>::report(int, std::int32_t, float);
+template void WorkingSetTrainer<SparseRows>::keep_worst(Lane&, int);
 template void WorkingSetTrainer<SparseRows>::write_lanes();
+template void WorkingSetTrainer<DenseRows>::keep_worst(Lane&, int);
 template void WorkingSetTrainer<DenseRows>::write_lanes();
 template void WorkingSetTrainer<SparseRows>::clear_lane(Lane&, int);
 template void WorkingSetTrainer<DenseRows>::clear_lane(Lane&, int);
