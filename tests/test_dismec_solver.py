@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.svm import LinearSVC
 
 import longtail as lt
+from longtail.dismec import training
 from tests.dismec_twin import Problem, random_problem, weights_of
 
 STARTS = ("zero", "bias", "ovap", "ovap++", "msi")
@@ -345,3 +347,55 @@ def test_eurlex_is_as_accurate_as_published(eurlex, shared_data):
     result = lt.metrics.evaluate(model.predict_top_k(X_test, top_k=5), Y_test)
     for k, least in ((1, 83.6), (3, 70.5), (5, 58.9)):
         assert result[f"P@{k}"] >= least
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("one_value", [True, False])
+def test_huge_values_leave_a_model_that_can_be_saved(loss, one_value, tmp_path):
+    X, Y = random_problem(3, n_rows=400, n_features=60, n_labels=12)
+    X = X.copy()
+    X.data[slice(7, 8) if one_value else slice(None)] *= np.float32(1e11)
+    model = lt.DiSMEC(n_jobs=1, loss=loss, prune_below=0.0).fit(X, Y)
+    assert np.all(np.isfinite(model.biases_))
+    lt.save(model, tmp_path / "huge.model")
+
+
+def test_weights_that_are_not_finite_are_an_error_of_fit(monkeypatch):
+    X, Y = random_problem(3, n_rows=60, n_features=20, n_labels=4)
+    train = training.train_label_range
+
+    def overflow(*arguments):
+        shard = dict(train(*arguments))
+        shard["biases"] = np.where(np.arange(4) == 2, np.nan, shard["biases"]).astype(np.float32)
+        return shard
+
+    monkeypatch.setattr(training, "train_label_range", overflow)
+    with pytest.raises(ValueError, match=r"DiSMEC: the weights of 1 labels are not finite, .*unit_rows=True"):
+        lt.DiSMEC(n_jobs=1).fit(X, Y)
+
+
+@pytest.mark.parametrize("bias", [30.0, 300.0])
+def test_a_bias_feature_longer_than_the_rows_does_not_loosen_the_solution(bias):
+    X, Y = random_problem(4, n_rows=600, n_features=60, n_labels=8)
+    X = lt.datasets.unit_rows(X)
+    model = lt.DiSMEC(n_jobs=1, bias=bias, prune_below=0.0).fit(X, Y)
+    tight = lt.DiSMEC(n_jobs=1, bias=bias, prune_below=0.0, solver="newton", tolerance=1e-5).fit(X, Y)
+    assert model.n_unconverged_ == 0
+    for label in range(Y.shape[1]):
+        twin = Problem(X, Y[:, [label]].toarray().ravel() > 0, bias=bias)
+        found, least = (twin.objective(weights_of(each, label)) for each in (model, tight))
+        assert found <= 1.02 * least
+
+
+def test_frequent_labels_end_near_the_minimum_at_high_costs(bibtex):
+    X, Y = bibtex
+    frequent = np.argsort(-np.asarray((Y != 0).sum(axis=0)).ravel())[:3]
+    columns = Y.tocsc()[:, frequent].tocsr()
+    model = lt.DiSMEC(n_jobs=1, cost=100.0, prune_below=0.0).fit(X, columns)
+    assert model.n_unconverged_ == 0
+    for label in range(3):
+        is_positive = columns[:, [label]].toarray().ravel() > 0
+        twin = Problem(X, is_positive, cost=100.0)
+        liblinear = LinearSVC(C=100.0, dual=False, tol=1e-6).fit(X, is_positive)
+        least = twin.objective(np.append(liblinear.coef_.ravel(), liblinear.intercept_[0]))
+        assert twin.objective(weights_of(model, label)) <= 1.002 * least

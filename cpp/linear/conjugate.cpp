@@ -14,8 +14,7 @@ namespace longtail::linear {
 
 namespace {
 
-constexpr double kLowCost = 0.4;    // at higher costs working sets are small, and steps are more,
-constexpr double kMostCost = 16.0;  // and at far higher ones too many
+constexpr double kLowCost = 0.4;  // at higher costs working sets are small, and steps are more
 // A step walks over the rows several times besides their words, which counts where rows have fewer words than this.
 constexpr std::int64_t kManyWords = 40;
 constexpr int kMaxBackgroundSteps = 30;
@@ -64,7 +63,7 @@ ConjugateTrainer::ConjugateTrainer(const SparseRows& rows, const OvaLabels& labe
 
 bool ConjugateTrainer::knows(const OvaStart& start, const OvaConfig& config) {
     return config.loss == Loss::squared_hinge && config.working_sets && config.regularize_bias && config.bias > 0.0F &&
-           config.cost <= kMostCost && start.kind == StartKind::mean_separating;
+           start.kind == StartKind::mean_separating;
 }
 
 bool ConjugateTrainer::suits(const OvaStart& start, const OvaConfig& config) {

@@ -204,7 +204,8 @@ auto ConjugateTrainer::judge(Lane& lane) -> Outcome {
         lane.record.last_objective = lane.objective;
         lane.record.gradient_ratio = gradient_norm(lane) / lane.start.zero_gradient;
         lane.record.converged = is_sure || is_converged(lane);
-        if (lane.record.converged || lane.record.iterations >= config_.max_iterations) return Outcome::finished;
+        const bool is_last = lane.record.iterations >= config_.max_iterations && config_.max_iterations < kMaxSteps;
+        if (lane.record.converged || is_last) return Outcome::finished;
         lane.end_norm *= kMissShare;
         if (++lane.n_misses > kMaxMisses) return Outcome::refused;
     }

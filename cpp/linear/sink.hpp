@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -39,6 +40,10 @@ public:
 
     // `weights` has n_features entries and the bias weight behind them.
     void put(std::int64_t label, const float* weights, std::int64_t n_features, LabelRecord record) {
+        if (!std::all_of(weights, weights + n_features + 1, [](float weight) { return std::isfinite(weight); })) {
+            leave(label, std::move(record));
+            return;
+        }
         std::size_t n_kept = 0;
         for (std::int64_t f = 0; f < n_features; ++f) n_kept += keeps(weights[f]) ? 1 : 0;
         feature_ids_[label].reserve(n_kept);
@@ -55,6 +60,11 @@ public:
     // The same from pairs (feature, weight), features increasing; `bias` is already multiplied by the bias feature.
     void put(std::int64_t label, const std::vector<std::pair<std::int32_t, float>>& weights, float bias,
              LabelRecord record) {
+        if (!std::isfinite(bias) || !std::all_of(weights.begin(), weights.end(),
+                                                 [](const auto& entry) { return std::isfinite(entry.second); })) {
+            leave(label, std::move(record));
+            return;
+        }
         for (const auto& [feature, weight] : weights) {
             if (!keeps(weight)) continue;
             feature_ids_[label].push_back(feature);
@@ -69,9 +79,18 @@ public:
     const std::vector<float>& weights(std::int64_t label) const { return weights_[label]; }
     float bias(std::int64_t label) const { return biases_[label]; }
 
+    // The labels so far whose weights were not finite, once each: another solver may do better. The bias of those that
+    // none can train is NaN.
+    std::vector<std::int32_t> take_left() { return std::exchange(left_, {}); }
+
     OvaResult finish();
 
 private:
+    void leave(std::int64_t label, LabelRecord record) {
+        left_.push_back(static_cast<std::int32_t>(label));
+        biases_[label] = std::numeric_limits<float>::quiet_NaN();
+        records_[label] = std::move(record);
+    }
     bool keeps(float weight) const { return weight != 0.0F && std::abs(weight) >= config_.prune_below; }
 
     const OvaConfig& config_;
@@ -79,6 +98,7 @@ private:
     std::vector<std::vector<float>> weights_;
     std::vector<float> biases_;
     std::vector<LabelRecord> records_;
+    std::vector<std::int32_t> left_;
 };
 
 }  // namespace longtail::linear

@@ -22,16 +22,43 @@ void sort_by_positives(std::vector<std::int32_t>& label_ids, const OvaLabels& la
     });
 }
 
+// Whether the bias feature is far longer than all rows: these then look alike to solvers that move one after another, which
+// end far from the minimum. Newton steps do not mind.
+template <class Rows>
+bool is_led_by_bias(const Rows& rows, const OvaConfig& config) {
+    constexpr double kLittle = 100.0;
+    constexpr double kMost = 10.0;
+    const double square = static_cast<double>(config.bias) * config.bias;
+    if (config.cost * square <= kLittle) return false;
+    double longest = 0.0;
+    for (std::int64_t row = 0; row < rows.n_rows(); ++row) longest = std::max(longest, rows.square(row));
+    return square > kMost * longest;
+}
+
+// Labels that other solvers refuse, or whose weights they leave infinite, because values of X are huge.
+template <class LossFunction, class Rows>
+void train_rest(const Rows& rows, const OvaLabels& labels, const OvaMoments& moments, const OvaStart& start,
+                const OvaConfig& config, std::vector<std::int32_t> label_ids, LabelSink& sink, Control& control) {
+    const std::vector<std::int32_t> left = sink.take_left();
+    label_ids.insert(label_ids.end(), left.begin(), left.end());
+    if (!label_ids.empty())
+        NewtonTrainer<Rows, LossFunction>(rows, labels, moments, start, config, sink, control).train(label_ids);
+}
+
 template <class Rows>
 void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& moments, const OvaStart& start,
                   const OvaConfig& config, std::vector<std::int32_t> label_ids, LabelSink& sink, Control& control) {
     sort_by_positives(label_ids, labels);
+    const bool is_biased = is_led_by_bias(rows, config);
     if (config.loss == Loss::logistic) {
         if constexpr (Rows::kSparse)
-            if (LogisticSampleTrainer::suits(start, config))
+            if (!is_biased && LogisticSampleTrainer::suits(start, config))
                 label_ids = LogisticSampleTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
-        if (!label_ids.empty())
-            NewtonTrainer<Rows, Logistic>(rows, labels, moments, start, config, sink, control).train(label_ids);
+        train_rest<Logistic>(rows, labels, moments, start, config, std::move(label_ids), sink, control);
+        return;
+    }
+    if (is_biased) {
+        train_rest<SquaredHinge>(rows, labels, moments, start, config, std::move(label_ids), sink, control);
         return;
     }
     // The next solvers use that all negatives of a label have one cost.
@@ -62,8 +89,7 @@ void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& m
     if constexpr (Rows::kSparse)
         if (!is_weighted && !label_ids.empty() && ConjugateTrainer::suits_frequent(rows, start, config))
             label_ids = ConjugateTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
-    if (!label_ids.empty())
-        NewtonTrainer<Rows, SquaredHinge>(rows, labels, moments, start, config, sink, control).train(label_ids);
+    train_rest<SquaredHinge>(rows, labels, moments, start, config, std::move(label_ids), sink, control);
 }
 
 // The weights that the labels of one generation begin with: their parents' results, label-major over the range.

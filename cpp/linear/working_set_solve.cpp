@@ -13,7 +13,7 @@ namespace {
 // Tuned on EURLex-4K, Delicious and wnwords.
 constexpr std::int64_t kGramRows = 900;      // larger sets of sparse rows are solved by rows,
 constexpr std::int64_t kDualGramRows = 150;  // and those where the dual is as quick:
-constexpr double kMaxDualCost = 16.0;        // its visits grow in number with the cost,
+constexpr double kMaxDualCost = 128.0;       // its visits grow in number with the cost,
 constexpr double kMaxCrowdedCost = 4.0;      // the more so in sets of more rows than features
 constexpr double kRoundShare = 0.05;         // a round need not reduce its gradient further than this,
 constexpr double kDualShare = 0.2;           // or this in the dual

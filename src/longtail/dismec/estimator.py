@@ -30,6 +30,7 @@ from longtail.dismec.estimate import probe, warn_of_memory
 from longtail.dismec.index import merge_shards
 from longtail.dismec.masks import label_masks
 from longtail.dismec.occurring import OccurringFeatures
+from longtail.dismec.outcome import warn_of_pruning, warn_of_unconverged
 from longtail.dismec.similar_labels import label_tree
 from longtail.dismec.state import OneVsAll
 from longtail.execution import Executor, Run, Shard, ThreadExecutor
@@ -46,7 +47,7 @@ class DiSMEC(ChangeableDiSMEC):
     below `prune_below` are dropped. Labels are trained sixty-four at a time on working sets of rows; the result of a
     label depends on its own column only. Rows of unit length give the best results on text.
 
-    Memory: the data, the model (8 bytes a weight, 5 with int8), and per thread about 770 bytes a feature and 250 MB.
+    Memory: the data, the model, and scratch for each thread; docs/dismec.md says how much, `estimate` for given rows.
 
     Parameters
     ----------
@@ -171,7 +172,7 @@ class DiSMEC(ChangeableDiSMEC):
             Labels whose rows and parameters are those of that model are copied from it, byte for byte; the others
             begin with its weights (new labels with `start`). Labels are matched by id.
         """
-        return self._fit_whole(
+        self._fit_whole(
             X,
             y,
             calibrate=calibrate,
@@ -181,6 +182,11 @@ class DiSMEC(ChangeableDiSMEC):
             sample_weight=sample_weight,
             earlier=None if warm_start_from is None else _Earlier(warm_start_from),
         )
+        fitted = self._whole()
+        state, n_labels = fitted.state, fitted.facts.n_labels
+        warn_of_unconverged(state.n_unconverged, n_labels, max_iterations=self.max_iterations, tolerance=self.tolerance)
+        warn_of_pruning(len(state.index.label_ids), X, prune_below=self.prune_below, unit_rows=self.unit_rows)
+        return self
 
     def _fit(  # type: ignore[override]
         self,
@@ -276,6 +282,12 @@ class DiSMEC(ChangeableDiSMEC):
             shards = run.map(training.make_plan(arrays, params, len(label_ids), run.control))
             size = training.LABELS_PER_TASK
             shard_labels = [label_ids[order[i * size : (i + 1) * size]] for i in range(len(shards))]
+            n_infinite = sum(np.count_nonzero(~np.isfinite(shard["biases"])) for shard in shards)
+            if n_infinite:
+                raise ValueError(
+                    f"DiSMEC: the weights of {n_infinite} labels are not finite, because values of X are too large; "
+                    "scale the rows, for instance with unit_rows=True"
+                )
             unconverged = np.concatenate(
                 [ids[shard["converged"] == 0] for ids, shard in zip(shard_labels, shards, strict=True)]
             )
@@ -372,5 +384,7 @@ class _Earlier:
     """A snapshot of the model that a fit starts from."""
 
     def __init__(self, model: DiSMEC) -> None:
+        if not isinstance(model, DiSMEC):
+            raise TypeError(f"DiSMEC: warm_start_from must be a fitted DiSMEC or None, got {model!r}")
         fitted = model._whole()
         self.state, self.n_labels = fitted.state, fitted.facts.n_labels
