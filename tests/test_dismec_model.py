@@ -412,3 +412,51 @@ def test_loaded_weights_that_lead_outside_are_refused(data):
     with_values(model, index_label_ids_=label_ids)
     with pytest.raises(ValueError, match="label_ids must be labels"):
         check_loaded(model)
+
+
+def test_labels_that_did_not_converge_are_logged_once(data, caplog):
+    X, Y = data
+    hasty = {"n_jobs": 1, "max_iterations": 1, "tolerance": 1e-6, "solver": "newton"}
+    model = lt.DiSMEC(**hasty).fit(X, Y, calibrate=True)
+    way_out = "did not converge; raise max_iterations (now 1) or tolerance (now 1e-06)"
+    assert caplog.messages == [f"DiSMEC: {model.n_unconverged_} of 30 labels {way_out}"]
+    caplog.clear()
+    first = lt.DiSMEC(n_jobs=1).fit(X, sp.csr_array(Y[:, :20]))
+    assert (first.n_unconverged_, caplog.messages) == (0, [])
+    first.set_params(**hasty).add_labels(X, sp.csr_array(Y[:, 20:]))
+    assert first.n_unconverged_ > 0
+    assert caplog.messages == [f"DiSMEC: {first.n_unconverged_} of 10 labels {way_out}"]
+
+
+def test_pruning_that_leaves_no_weight_is_logged(data, caplog):
+    X, Y = data
+    message = "DiSMEC: prune_below=100 removed all weights; set prune_below=0"
+    assert lt.DiSMEC(n_jobs=1, prune_below=100).fit(X, Y).coef_.nnz == 0
+    lt.DiSMEC(n_jobs=1, prune_below=100, unit_rows=True).fit(X.toarray(), Y)
+    assert caplog.messages == [f"{message} or scale the rows (unit_rows=True)", message]
+    caplog.clear()
+    lt.DiSMEC(n_jobs=1).fit(sp.csr_array(X.shape, dtype=np.float32), Y)
+    assert not caplog.messages, "there was nothing to prune"
+
+
+def test_a_warm_start_from_something_else_is_refused(data):
+    with pytest.raises(TypeError, match="DiSMEC: warm_start_from must be a fitted DiSMEC or None, got 3"):
+        lt.DiSMEC(n_jobs=1).fit(*data, warm_start_from=3)
+
+
+@pytest.mark.parametrize("label_id", [-1, 30, 999])
+def test_weights_of_a_label_that_does_not_exist_are_refused(data, label_id):
+    model = lt.DiSMEC(n_jobs=1).fit(*data)
+    with pytest.raises(ValueError, match=rf"DiSMEC: label_id must be an int .*29.*, got {label_id}"):
+        model.label_weights(label_id)
+
+
+@pytest.mark.parametrize("solver", ["auto", "newton"])
+def test_added_labels_have_statistics_too(data, solver):
+    X, Y = data
+    params = {"n_jobs": 1, "keep_statistics": True, "solver": solver}
+    whole = lt.DiSMEC(**params).fit(X, Y).statistics_
+    grown = lt.DiSMEC(**params).fit(X, sp.csr_array(Y[:, :20])).add_labels(X, sp.csr_array(Y[:, 20:])).statistics_
+    assert set(grown) == set(whole)
+    for name in ("iterations", "converged", "last_objective", "history_indptr", "objectives", "active_rows"):
+        np.testing.assert_allclose(grown[name], whole[name], rtol=1e-6)

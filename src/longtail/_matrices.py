@@ -92,8 +92,11 @@ def checked_weights(owner: str, sample_weight: Any, n_rows: int) -> NDArray[np.f
         found = weights.astype(np.float32)
     except (TypeError, ValueError):
         raise TypeError(f"{owner}: sample_weight must hold numbers, got dtype {weights.dtype}") from None
-    if not np.isfinite(found).all() or (found < 0).any() or not (found > 0).any():
-        raise ValueError(f"{owner}: sample_weight must be finite numbers >= 0, and not all zero")
+    is_bad = ~(np.isfinite(found) & (found >= 0))
+    if is_bad.any() or not found.any():
+        row_id = int(np.argmax(is_bad))
+        value = f"{found[row_id]:g} in row {row_id}" if is_bad.any() else "only zeros"
+        raise ValueError(f"{owner}: sample_weight must be finite numbers >= 0, and not all zero, got {value}")
     if (largest := float(found.max())) > _MAX_WEIGHT:
         raise ValueError(
             f"{owner}: sample_weight must be at most {_MAX_WEIGHT:g}, got {largest:g}; divide all weights by a number"

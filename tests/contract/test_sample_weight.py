@@ -170,9 +170,10 @@ def test_rows_without_weight_are_not_there(name: str, data: Any) -> None:
     ("weights", "error", "message"),
     [
         (np.ones(3), ValueError, r"DiSMEC: sample_weight.shape must be \(200,\), one per row, got \(3,\)"),
-        (-np.ones(200), ValueError, "must be finite numbers >= 0, and not all zero"),
-        (np.zeros(200), ValueError, "not all zero"),
-        (np.full(200, np.nan), ValueError, "must be finite numbers"),
+        (-np.ones(200), ValueError, "must be finite numbers >= 0, and not all zero, got -1 in row 0"),
+        (np.where(np.arange(200) == 7, -0.5, 1), ValueError, "got -0.5 in row 7"),
+        (np.zeros(200), ValueError, "not all zero, got only zeros"),
+        (np.full(200, np.nan), ValueError, "must be finite numbers .* got nan in row 0"),
         (["a"] * 200, TypeError, "must hold numbers"),
         (np.full(200, 2e9), ValueError, r"must be at most 1e\+09, got 2e\+09; divide all weights"),
     ],

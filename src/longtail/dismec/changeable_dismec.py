@@ -15,7 +15,9 @@ from longtail._progress import Progress
 from longtail._threads import resolve_n_jobs
 from longtail.dismec import updating
 from longtail.dismec.index import append_labels, drop_labels
+from longtail.dismec.label_prints import append_statistics
 from longtail.dismec.linear_classifier import LinearClassifier
+from longtail.dismec.outcome import warn_of_unconverged
 from longtail.dismec.state import OneVsAll
 from longtail.execution import Run
 
@@ -28,6 +30,8 @@ class ChangeableDiSMEC(LinearClassifier):
         cost: float
         bias: float
         prune_below: float
+        max_iterations: int
+        tolerance: float
 
         def _train(self, X: Matrix, Y: sp.csr_array, run: Run, label_ids: NDArray[Any]) -> OneVsAll:
             """Train the given columns of Y; the others come out empty."""
@@ -66,8 +70,11 @@ class ChangeableDiSMEC(LinearClassifier):
                 state,
                 index=append_labels(state.index, new.index),
                 label_prints=np.concatenate([state.label_prints, self._label_prints(X, Y)]),
+                n_unconverged=state.n_unconverged + new.n_unconverged,
+                statistics=append_statistics(state.statistics, new.statistics),
             ),
         )
+        warn_of_unconverged(new.n_unconverged, Y.shape[1], max_iterations=self.max_iterations, tolerance=self.tolerance)
         return self
 
     def remove_labels(self, label_ids: ArrayLike) -> Self:

@@ -119,3 +119,15 @@ def merge_statistics(
         merged[name] = np.empty_like(values)
         merged[name][places] = values
     return merged
+
+
+def append_statistics(
+    old: dict[str, NDArray[Any]] | None, new: dict[str, NDArray[Any]] | None
+) -> dict[str, NDArray[Any]] | None:
+    """Put the statistics of new labels behind those of the old ones; None unless both were kept."""
+    if old is None or new is None:
+        return None
+    joined = {name: np.concatenate([old[name], new[name]]) for name in (*_PER_LABEL, *_HISTORIES)}
+    indptr = old["history_indptr"]
+    joined["history_indptr"] = np.concatenate([indptr, indptr[-1] + new["history_indptr"][1:]])
+    return joined

@@ -12,6 +12,7 @@ from longtail._base import XMCClassifier
 from longtail._contributions import Contributions
 from longtail._fitted import Fitted
 from longtail._matrices import Matrix
+from longtail._rules import Int, check_value
 from longtail.dismec.index import label_major
 from longtail.dismec.lookup import places_of_label
 
@@ -21,7 +22,9 @@ class LinearClassifier(XMCClassifier):
 
     def label_weights(self, label_id: int) -> tuple[NDArray[np.int32], NDArray[np.float32], float]:
         """Return the weights of one label: feature ids (increasing), weights, and the bias added to its score."""
-        index = self._whole().state.index
+        fitted = self._whole()
+        check_value(type(self).__name__, "label_id", label_id, (Int(0, fitted.facts.n_labels - 1),))
+        index = fitted.state.index
         places = np.flatnonzero(index.label_ids == label_id)
         features = (np.searchsorted(index.indptr, places, side="right") - 1).astype(np.int32)
         return features, index.weights_at(places), float(index.biases[label_id])

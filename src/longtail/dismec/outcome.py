@@ -1,0 +1,33 @@
+"""What a user is told after training, where the model is not what its parameters promise."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from longtail._words import counted
+
+_logger = logging.getLogger("longtail")
+
+
+def warn_of_unconverged(n_unconverged: int, n_labels: int, *, max_iterations: int, tolerance: float) -> None:
+    """Log how many of the trained labels ended before the stopping rule was met, if any."""
+    if n_unconverged:
+        _logger.warning(
+            "DiSMEC: %s of %s did not converge; raise max_iterations (now %d) or tolerance (now %g)",
+            f"{n_unconverged:,}",
+            counted(n_labels, "label"),
+            max_iterations,
+            tolerance,
+        )
+
+
+def warn_of_pruning(n_weights: int, X: Any, *, prune_below: float, unit_rows: bool) -> None:
+    """Log that pruning left a model without any weight, if it did; rows without values give no weights to prune."""
+    if n_weights or not prune_below or not np.any(sp.csr_array(X).data if sp.issparse(X) else np.asarray(X)):
+        return
+    way_out = "" if unit_rows else " or scale the rows (unit_rows=True)"
+    _logger.warning("DiSMEC: prune_below=%g removed all weights; set prune_below=0%s", prune_below, way_out)
