@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 
 import longtail as lt
 
-# Of the labels, drawn at random. Small samples mislead: their few frequent labels do not fill the sixteen lanes of a pass.
+# Of the labels, drawn at random. Small samples mislead: their few frequent labels do not fill the lanes of a pass.
 SHARES = {"eurlex": 1.0, "bibtex": 1.0, "wnwords": 1 / 32}
 COSTS = (1.0, 0.1, 0.3, 3.0, 10.0)
 LOSSES = ("squared_hinge", "logistic")
