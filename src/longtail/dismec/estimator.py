@@ -384,7 +384,7 @@ class _Earlier:
     """A snapshot of the model that a fit starts from."""
 
     def __init__(self, model: DiSMEC) -> None:
-        if not isinstance(model, DiSMEC):
+        fitted = model._whole() if callable(getattr(model, "_whole", None)) else None
+        if fitted is None or not isinstance(fitted.state, OneVsAll):
             raise TypeError(f"DiSMEC: warm_start_from must be a fitted DiSMEC or None, got {model!r}")
-        fitted = model._whole()
         self.state, self.n_labels = fitted.state, fitted.facts.n_labels
