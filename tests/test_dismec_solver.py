@@ -370,7 +370,7 @@ def test_weights_that_are_not_finite_are_an_error_of_fit(monkeypatch):
         return shard
 
     monkeypatch.setattr(training, "train_label_range", overflow)
-    with pytest.raises(ValueError, match=r"DiSMEC: the weights of 1 labels are not finite, .*unit_rows=True"):
+    with pytest.raises(ValueError, match=r"DiSMEC: the weights of 1 label are not finite, .*unit_rows=True"):
         lt.DiSMEC(n_jobs=1).fit(X, Y)
 
 

@@ -21,6 +21,7 @@ from longtail._ranges import Between, OneOf
 from longtail._rules import Bool, Choice, Int, Nothing, Real
 from longtail._threads import resolve_n_jobs
 from longtail._topk import TopK
+from longtail._words import counted
 from longtail.calibration import further_fits
 from longtail.calibration.power import Valued
 from longtail.dismec import label_prints, training
@@ -282,11 +283,11 @@ class DiSMEC(ChangeableDiSMEC):
             shards = run.map(training.make_plan(arrays, params, len(label_ids), run.control))
             size = training.LABELS_PER_TASK
             shard_labels = [label_ids[order[i * size : (i + 1) * size]] for i in range(len(shards))]
-            n_infinite = sum(np.count_nonzero(~np.isfinite(shard["biases"])) for shard in shards)
+            n_infinite = sum(int(np.count_nonzero(~np.isfinite(shard["biases"]))) for shard in shards)
             if n_infinite:
                 raise ValueError(
-                    f"DiSMEC: the weights of {n_infinite} labels are not finite, because values of X are too large; "
-                    "scale the rows, for instance with unit_rows=True"
+                    f"DiSMEC: the weights of {counted(n_infinite, 'label')} are not finite, because values of X are "
+                    "too large; scale the rows, for instance with unit_rows=True"
                 )
             unconverged = np.concatenate(
                 [ids[shard["converged"] == 0] for ids, shard in zip(shard_labels, shards, strict=True)]
