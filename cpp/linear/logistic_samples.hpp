@@ -89,7 +89,6 @@ private:
     void pass();
     template <bool kWithLosses, int kStride>
     void pass_rows();
-    void prefetch_table(std::int64_t row, std::int64_t ahead) const;
     void write_weights();
     void read_gradients();
     void thin(std::vector<Drawn>& drawn, double most) const;
