@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "linear/end_rule.hpp"
+
 namespace longtail::linear {
 
 namespace {
@@ -18,7 +20,7 @@ constexpr double kInnerShare = 0.2;    // nor below this share of the tolerance,
 constexpr double kSmallerShare = 0.3;  // unless that is not enough
 constexpr int kMaxStalls = 5;
 // What is left of the gradient at the best bias lies in the other weights, where it counts for more in the objective, the
-// higher the cost. So a label ends at this share of its tolerance, or at more below cost 1/kEndShare.
+// higher the cost. So a label ends at this share of its tolerance (end_rule.hpp), or at more below cost 1/kEndShare.
 constexpr double kEndShare = 0.4;
 // At lower costs too many rows are active; at higher ones the dual takes too many visits.
 constexpr double kMinCost = 0.05;
@@ -27,6 +29,10 @@ constexpr double kMaxCost = 16.0;
 // words of one row have at most one in so many of all entries: a pass for 64 labels costs each of them about as much.
 constexpr double kRareShare = 0.75;
 constexpr double kListShare = 128.0;
+// What is found in lists grows with the square of the words of a row: each word brings rows, whose words are all multiplied.
+// A pass grows with the rows and their words. On ten sets of 10 to 90 words per row (wnwords, glosses of it put together,
+// texts with pairs of words, synthetic rows), lists are quicker where the square is at most one in so many of the rows.
+constexpr double kWordSquares = 40.0;
 constexpr std::int64_t kSampleStride = 8;  // the square is taken of one row in so many
 
 using Clock = std::chrono::steady_clock;
@@ -55,6 +61,9 @@ bool ListTrainer::suits(const SparseRows& rows, const OvaConfig& config) {
     if (config.loss != Loss::squared_hinge || !config.working_sets || !config.regularize_bias || config.bias <= 0.0F ||
         config.cost < kMinCost || config.cost > kMaxCost)
         return false;
+    const auto n_rows = static_cast<double>(rows.n_rows());
+    const auto n_entries = static_cast<double>(rows.n_stored());
+    if (kWordSquares * n_entries * n_entries > n_rows * n_rows * n_rows) return false;
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(rows.n_features()), 0);
     for (std::int64_t row = 0; row < rows.n_rows(); ++row)
         rows.for_each(row, [&](std::int32_t feature, float) { ++sizes[feature]; });
@@ -62,7 +71,7 @@ bool ListTrainer::suits(const SparseRows& rows, const OvaConfig& config) {
     double n_read = 0.0;  // in the lists of all rows' rare words
     for (const std::int64_t size : sizes)
         n_read += size <= limit ? static_cast<double>(size) * static_cast<double>(size) : 0.0;
-    if (kListShare * n_read > static_cast<double>(rows.n_rows()) * static_cast<double>(rows.n_stored())) return false;
+    if (kListShare * n_read > n_rows * n_entries) return false;
     double square = 0.0;
     double rare_square = 0.0;
     for (std::int64_t row = 0; row < rows.n_rows(); row += kSampleStride)
@@ -103,9 +112,9 @@ bool ListTrainer::train_label(std::int64_t label) {
     }
     double inner_share = kInnerShare;
     const double end_share = std::clamp(1.0 / config_.cost, kEndShare, 1.0);
+    double tolerance = start_.tolerance * exactness_for(labels_.positives.row_labels(label).size());
     for (int n_stalls = 0; record_.iterations < config_.max_iterations && n_stalls < kMaxStalls;) {
-        const InnerResult inner =
-            dual_.solve(problem_, local_, weights_.data(), inner_share * start_.tolerance, kRoundShare);
+        const InnerResult inner = dual_.solve(problem_, local_, weights_.data(), inner_share * tolerance, kRoundShare);
         ++record_.iterations;
         record_.cg_steps += inner.cg_steps;
         const std::int64_t n_before = problem_.size();
@@ -115,13 +124,14 @@ bool ListTrainer::train_label(std::int64_t label) {
         const bool may_end = knows_all_ && n_outside_ == 0;
         const double norm = may_end || config_.keep_history ? gradient_norm() : 0.0;
         if (config_.keep_history) record_round(1.0F);
-        if (may_end && norm <= end_share * start_.tolerance) {
+        if (may_end) tolerance = std::min(tolerance, most_end_norm(record_.last_objective) / end_share);
+        if (may_end && norm <= end_share * tolerance) {
             record_.seconds = std::chrono::duration<double>(Clock::now() - begin_time).count();
             hand_over(label, norm);
             return true;
         }
         move_bias(-shift);
-        if (problem_.size() > n_before || inner.gradient_norm > start_.tolerance) continue;
+        if (problem_.size() > n_before || inner.gradient_norm > tolerance) continue;
         inner_share *= kSmallerShare;
         ++n_stalls;
     }

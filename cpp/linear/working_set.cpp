@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "linear/best_bias.hpp"
+#include "linear/end_rule.hpp"
 #include "linear/sums.hpp"
 
 namespace longtail::linear {
@@ -21,12 +22,9 @@ constexpr double kMostGrowth = 2.0;     // and when the set is surely far too sm
 constexpr double kNeededShare = 0.9;    // more than this share of it is active
 constexpr float kIdleSlack = 0.1F;      // rows in the dual leave a set when they are idle by this,
 constexpr int kMaxDroppingRounds = 10;  // in the first rounds: in the end sets only grow
-// With the best bias, all that is left of the gradient lies where the curvature is low and stands for more of the objective.
-constexpr double kEndShare = 0.4;         // So a label ends at this share of its tolerance,
-constexpr double kExactPositives = 16.0;  // or, with more positives than this, at a smaller one,
-constexpr double kMostGap = 5e-4;         // where ½‖∇L‖², which is far above the gap to the minimum, is so little of L,
-constexpr double kInnerShare = 0.5;       // and a round need not reduce its gradient below this share of that,
-constexpr double kSmallerShare = 0.2;     // unless rounding asks for a better solution: that times this
+constexpr double kEndShare = 0.4;       // a label ends at this share of its tolerance (end_rule.hpp),
+constexpr double kInnerShare = 0.5;     // and a round need not reduce its gradient below this share of that,
+constexpr double kSmallerShare = 0.2;   // unless rounding asks for a better solution: that times this
 // Rough solutions over coarse rows.
 constexpr double kRoughEndShare = 3.0;  // kEndShare for them
 constexpr float kRoughReach = 0.02F;    // rows less than this below their margin belong to them
@@ -134,10 +132,7 @@ bool WorkingSetTrainer<Rows>::begin(Lane& lane, int at, std::int64_t label) {
     lane.at_start = true;
     lane.by_rows = false;
     lane.is_resumed = false;
-    // Objectives grow with the positives, and the gap to the minimum with the square of the gradient, whose tolerance grows
-    // with the positives too: at the same share of it, labels with many of them would end less exactly.
-    const double n_positives = std::max(kExactPositives, static_cast<double>(positives.size()));
-    lane.end_share = rough_ == nullptr ? kEndShare * std::sqrt(kExactPositives / n_positives) : kRoughEndShare;
+    lane.end_share = rough_ == nullptr ? kEndShare * exactness_for(positives.size()) : kRoughEndShare;
     lane.inner_share = kInnerShare * lane.end_share;
     lane.bias_shift = 0.0F;
     lane.record = {};
@@ -369,9 +364,9 @@ bool WorkingSetTrainer<Rows>::is_converged(Lane& lane) {
     lane.record.last_objective = 0.5 * penalty + loss;
     lane.record.gradient_ratio = std::sqrt(square) / lane.start.zero_gradient;
     if (!lane.truncated && std::sqrt(square) <= lane.end_share * lane.start.tolerance) {
-        const double end_norm = std::sqrt(2.0 * kMostGap * lane.record.last_objective);
-        if (std::sqrt(square) <= end_norm) return true;
-        lane.end_share = end_norm / lane.start.tolerance;
+        const double most = most_end_norm(lane.record.last_objective);
+        if (std::sqrt(square) <= most) return true;
+        lane.end_share = most / lane.start.tolerance;
         lane.inner_share = kInnerShare * lane.end_share;
     }
     lane.weights.back() = bias_weight;
