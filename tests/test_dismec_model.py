@@ -439,6 +439,18 @@ def test_pruning_that_leaves_no_weight_is_logged(data, caplog):
     assert not caplog.messages, "there was nothing to prune"
 
 
+def test_rows_far_too_long_for_the_cost_are_logged(data, caplog):
+    X, Y = data
+    long_rows = lt.datasets.unit_rows(X) * np.float32(40)
+    for rows in (long_rows, long_rows.toarray()):
+        lt.DiSMEC(n_jobs=1, max_iterations=1000).fit(rows, Y)
+    message = "DiSMEC: rows are long for cost=1 (median length 40): training may take very long"
+    assert [text[: len(message)] for text in caplog.messages if "long" in text] == [message] * 2
+    caplog.clear()
+    lt.DiSMEC(n_jobs=1, unit_rows=True).fit(long_rows, Y)
+    assert not caplog.messages
+
+
 def test_a_warm_start_from_something_else_is_refused(data):
     with pytest.raises(TypeError, match="DiSMEC: warm_start_from must be a fitted DiSMEC or None, got 3"):
         lt.DiSMEC(n_jobs=1).fit(*data, warm_start_from=3)

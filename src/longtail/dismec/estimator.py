@@ -31,7 +31,7 @@ from longtail.dismec.estimate import probe, warn_of_memory
 from longtail.dismec.index import merge_shards
 from longtail.dismec.masks import label_masks
 from longtail.dismec.occurring import OccurringFeatures
-from longtail.dismec.outcome import warn_of_pruning, warn_of_unconverged
+from longtail.dismec.outcome import warn_of_long_rows, warn_of_pruning, warn_of_unconverged
 from longtail.dismec.similar_labels import label_tree
 from longtail.dismec.state import OneVsAll
 from longtail.execution import Executor, Run, Shard, ThreadExecutor
@@ -273,6 +273,7 @@ class DiSMEC(ChangeableDiSMEC):
                 Y_trained = Y_trained[:, found.first_ids]
                 equal = found.within(label_ids)
                 label_ids = equal.first_ids
+            warn_of_long_rows(X, cost=self.cost)
             arrays, params, order = self._plan_parts(X, Y_trained, run.control, row_weights)
             mean = arrays["mean"][:-1]
             if earlier is not None:

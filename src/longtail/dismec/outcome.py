@@ -1,4 +1,4 @@
-"""What a user is told after training, where the model is not what its parameters promise."""
+"""What a user is told where training takes far longer than usual, or the model is not what its parameters promise."""
 
 from __future__ import annotations
 
@@ -8,9 +8,29 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from longtail._matrices import Matrix
 from longtail._words import counted
 
 _logger = logging.getLogger("longtail")
+
+# The cost times the square of a row's length acts like the cost of rows of length 1, for which these solvers are made.
+_MOST_UNIT_COST = 1000.0
+
+
+def warn_of_long_rows(X: Matrix, *, cost: float) -> None:
+    """Log that most rows are so long that solvers need very many steps, if they are."""
+    if isinstance(X, np.ndarray):
+        squares = np.einsum("rf,rf->r", X, X)
+    else:
+        squares = np.asarray(X.power(2).sum(axis=1)).ravel()
+    square = float(np.median(squares)) if len(squares) else 0.0
+    if cost * square > _MOST_UNIT_COST:
+        _logger.warning(
+            "DiSMEC: rows are long for cost=%g (median length %.3g): training may take very long and end far from the "
+            "minimum; scale the rows with unit_rows=True",
+            cost,
+            square**0.5,
+        )
 
 
 def warn_of_unconverged(n_unconverged: int, n_labels: int, *, max_iterations: int, tolerance: float) -> None:
