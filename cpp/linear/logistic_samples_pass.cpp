@@ -6,6 +6,7 @@
 
 #include "linear/logistic_samples.hpp"
 #include "linear/losses.hpp"
+#include "linear/transpose.hpp"
 
 namespace longtail::linear {
 
@@ -110,27 +111,35 @@ void LogisticSampleTrainer::thin(std::vector<Drawn>& drawn, double most) const {
 void LogisticSampleTrainer::write_weights() {
     float* const table = reinterpret_cast<float*>(table_.data());
     const std::int64_t stride = is_cached_ ? 1 : 2;
-    for (std::int64_t begin = 0; begin < rows_.n_features(); begin += kLanes) {
-        const std::int64_t end = std::min(begin + kLanes, rows_.n_features());
-        for (int at = 0; at < kLanes; ++at) {
-            const float* const weights = lanes_[at].weights.data();
-            for (std::int64_t f = begin; f < end; ++f)
-                table[f * stride * kLanes + at] = lanes_[at].is_busy ? weights[f] : 0.0F;
-        }
-        for (std::int64_t f = begin; f < end; ++f) gradients_[f * stride] = Lanes{};
+    const float zeros[kLanes] = {};
+    const float* weights[kLanes];
+    for (int at = 0; at < kLanes; ++at) weights[at] = lanes_[at].weights.data();
+    const std::int64_t n_features = rows_.n_features();
+    std::int64_t f = 0;
+    for (; f + kLanes <= n_features; f += kLanes) {
+        transpose([&](int at) { return lanes_[at].is_busy ? weights[at] + f : zeros; },
+                  [&](int part) { return table + (f + part) * stride * kLanes; });
+        for (int part = 0; part < kLanes; ++part) gradients_[(f + part) * stride] = Lanes{};
+    }
+    for (; f < n_features; ++f) {
+        for (int at = 0; at < kLanes; ++at)
+            table[f * stride * kLanes + at] = lanes_[at].is_busy ? weights[at][f] : 0.0F;
+        gradients_[f * stride] = Lanes{};
     }
 }
 
 void LogisticSampleTrainer::read_gradients() {
     const float* const table = reinterpret_cast<const float*>(gradients_);
     const std::int64_t stride = is_cached_ ? 1 : 2;
-    for (std::int64_t begin = 0; begin < rows_.n_features(); begin += kLanes) {
-        const std::int64_t end = std::min(begin + kLanes, rows_.n_features());
-        for (Lane& lane : lanes_) {
-            const auto at = &lane - lanes_.data();
-            for (std::int64_t f = begin; f < end; ++f) lane.gradient[f] = table[f * stride * kLanes + at];
-        }
-    }
+    float* gradients[kLanes];
+    for (int at = 0; at < kLanes; ++at) gradients[at] = lanes_[at].gradient.data();
+    const std::int64_t n_features = rows_.n_features();
+    std::int64_t f = 0;
+    for (; f + kLanes <= n_features; f += kLanes)
+        transpose([&](int part) { return table + (f + part) * stride * kLanes; },
+                  [&](int at) { return gradients[at] + f; });
+    for (; f < n_features; ++f)
+        for (int at = 0; at < kLanes; ++at) gradients[at][f] = table[f * stride * kLanes + at];
     for (int at = 0; at < kLanes; ++at) {
         lanes_[at].slope_sum = bias_slopes_.total[at];
         lanes_[at].gradient.back() = static_cast<float>(bias_slopes_.total[at] * config_.bias);

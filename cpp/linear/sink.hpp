@@ -1,12 +1,14 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "linear/lanes.hpp"
 #include "linear/problem.hpp"
 
 namespace longtail::linear {
@@ -40,19 +42,18 @@ public:
 
     // `weights` has n_features entries and the bias weight behind them.
     void put(std::int64_t label, const float* weights, std::int64_t n_features, LabelRecord record) {
-        if (!std::all_of(weights, weights + n_features + 1, [](float weight) { return std::isfinite(weight); })) {
+        if (!are_finite(weights, n_features + 1)) {
             leave(label, std::move(record));
             return;
         }
         std::size_t n_kept = 0;
-        for (std::int64_t f = 0; f < n_features; ++f) n_kept += keeps(weights[f]) ? 1 : 0;
+        for_each_kept(weights, n_features, [&](std::int64_t) { ++n_kept; });
         feature_ids_[label].reserve(n_kept);
         weights_[label].reserve(n_kept);
-        for (std::int64_t f = 0; f < n_features; ++f) {
-            if (!keeps(weights[f])) continue;
+        for_each_kept(weights, n_features, [&](std::int64_t f) {
             feature_ids_[label].push_back(static_cast<std::int32_t>(f));
             weights_[label].push_back(weights[f]);
-        }
+        });
         biases_[label] = weights[n_features] * config_.bias;
         records_[label] = std::move(record);
     }
@@ -90,6 +91,32 @@ private:
         left_.push_back(static_cast<std::int32_t>(label));
         biases_[label] = std::numeric_limits<float>::quiet_NaN();
         records_[label] = std::move(record);
+    }
+    static bool are_finite(const float* weights, std::int64_t n) {
+        Lanes sums{};
+        std::int64_t i = 0;
+        for (; i + kLanes <= n; i += kLanes) {
+            Lanes values;
+            load(values, weights + i);
+            sums += values * 0.0F;  // 0, or NaN
+        }
+        return sum(sums) == 0.0F &&
+               std::all_of(weights + i, weights + n, [](float weight) { return std::isfinite(weight); });
+    }
+    // visit(f) for the features that keeps() keeps, increasing. Most weights of a rare label are pruned, sixteen at a look.
+    template <class Visit>
+    void for_each_kept(const float* weights, std::int64_t n_features, const Visit& visit) const {
+        const float most_pruned = config_.prune_below > 0.0F ? std::nextafter(config_.prune_below, 0.0F) : 0.0F;
+        std::int64_t f = 0;
+        for (; f + kLanes <= n_features; f += kLanes) {
+            Lanes values;
+            load(values, weights + f);
+            for (std::uint32_t bits = bits_greater(abs_lanes(values), Lanes{} + most_pruned); bits != 0;
+                 bits &= bits - 1)
+                visit(f + std::countr_zero(bits));
+        }
+        for (; f < n_features; ++f)
+            if (keeps(weights[f])) visit(f);
     }
     bool keeps(float weight) const { return weight != 0.0F && std::abs(weight) >= config_.prune_below; }
 

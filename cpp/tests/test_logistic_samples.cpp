@@ -12,6 +12,7 @@
 #include "linear/logistic_samples.hpp"
 #include "linear/sampled_logistic.hpp"
 #include "linear/train_ova.hpp"
+#include "linear/transpose.hpp"
 
 namespace longtail::linear {
 namespace {
@@ -251,6 +252,16 @@ TEST_CASE("a Gram matrix keeps the products of the rows that stay") {
     for (std::int64_t i = 0; i < fresh.size(); ++i)
         for (std::int64_t j = 0; j < GramMatrix::padded(fresh.size()); ++j)
             CHECK(kept.row(i)[j] == doctest::Approx(fresh.row(i)[j]).epsilon(1e-6));
+}
+
+TEST_CASE("transpose swaps rows and columns") {
+    float from[kLanes][kLanes + 3];
+    float to[kLanes][kLanes + 7];
+    for (int i = 0; i < kLanes; ++i)
+        for (int j = 0; j < kLanes + 3; ++j) from[i][j] = static_cast<float>(100 * i + j);
+    transpose([&](int i) { return from[i]; }, [&](int j) { return to[j]; });
+    for (int i = 0; i < kLanes; ++i)
+        for (int j = 0; j < kLanes; ++j) CHECK(to[j][i] == static_cast<float>(100 * i + j));
 }
 
 }  // namespace longtail::linear
