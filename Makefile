@@ -102,10 +102,12 @@ cli-docs: $(VENV)/.built
 
 # Cluster tests start several processes that need memory and both cores, and `alone` marks tests that measure time or
 # memory: they run after the others. With worksteal, both cores are busy to the end. Two workers with two BLAS threads each
-# would wait for each other, even in small products. (OMP_NUM_THREADS would limit longtail, too.)
+# would wait for each other, even in small products. (OMP_NUM_THREADS would limit longtail, too.) Importing all test files
+# takes ten seconds, so the second run gets only those that use the marks.
+MARKED_TESTS = $(sort $(shell grep -rlE 'mark\.(cluster|alone)' tests --include='test_*.py'))
 python-test: $(VENV)/.built
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not cluster and not alone"
-	$(BIN)/python -m pytest -m "cluster or alone"
+	$(BIN)/python -m pytest -m "cluster or alone" $(MARKED_TESTS)
 
 # Clients that pin versions of their own, such as Annif, are tested in environments of their own, which are made once.
 # Where an environment cannot be made (no network, no wheel for this Python), its tests are skipped with that reason.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "base/random.hpp"
@@ -81,12 +83,17 @@ double naive_split(const Problem& problem, const Gradients& gradients, const std
 double naive_best(const Problem& problem, const Gradients& gradients, const std::vector<std::int32_t>& rows,
                   const BoostParams& params) {
     double best = -1.0;
-    for (std::int64_t feature = 0; feature < problem.n_features; ++feature)
-        for (const std::int32_t row : rows)
-            best = std::max(best, naive_split(problem, gradients, rows, feature,
-                                              problem.x[row * problem.n_features + feature], params));
+    for (std::int64_t feature = 0; feature < problem.n_features; ++feature) {
+        std::set<float> thresholds;
+        for (const std::int32_t row : rows) thresholds.insert(problem.x[row * problem.n_features + feature]);
+        for (const float threshold : thresholds)
+            best = std::max(best, naive_split(problem, gradients, rows, feature, threshold, params));
+    }
     return best;
 }
+
+// What naive_best returned for the rows of a node: trees that were grown in other ways have the same nodes.
+using KnownBest = std::map<std::vector<std::int32_t>, double>;
 
 Gradients first_gradients(const Problem& problem) {
     Gradients gradients(problem.n_rows, std::vector<double>(problem.n_labels, 0.0));
@@ -97,9 +104,15 @@ Gradients first_gradients(const Problem& problem) {
 
 // Walk down the tree with the naive twin: every split must reach the best reduction there is, every leaf its values.
 void check_tree(const Problem& problem, const Gradients& gradients, const Tree& tree, std::int32_t node,
-                const std::vector<std::int32_t>& rows, std::int32_t depth, const BoostParams& params) {
+                const std::vector<std::int32_t>& rows, std::int32_t depth, const BoostParams& params,
+                KnownBest& known) {
     const double before = naive_reduction(problem, gradients, rows, params);
-    const double best = depth < params.max_depth ? naive_best(problem, gradients, rows, params) : -1.0;
+    double best = -1.0;
+    if (depth < params.max_depth) {
+        const auto [place, is_new] = known.try_emplace(rows, best);
+        if (is_new) place->second = naive_best(problem, gradients, rows, params);
+        best = place->second;
+    }
     const double margin = 1e-4 * (1.0 + std::abs(best));
     if (tree.split_features[node] < 0) {
         CHECK(best <= before + margin);
@@ -126,8 +139,8 @@ void check_tree(const Problem& problem, const Gradients& gradients, const Tree& 
         (problem.x[row * problem.n_features + tree.split_features[node]] <= tree.thresholds[node] ? left : right)
             .push_back(row);
     CHECK(tree.left_children[node] > node);
-    check_tree(problem, gradients, tree, tree.left_children[node], left, depth + 1, params);
-    check_tree(problem, gradients, tree, tree.left_children[node] + 1, right, depth + 1, params);
+    check_tree(problem, gradients, tree, tree.left_children[node], left, depth + 1, params, known);
+    check_tree(problem, gradients, tree, tree.left_children[node] + 1, right, depth + 1, params, known);
 }
 
 std::vector<std::int32_t> all_rows(const Problem& problem) {
@@ -163,8 +176,9 @@ TEST_CASE("split search finds what a naive search finds, in every node of a tree
                                   seed % 2 == 0 ? 0.4 : 0.03);
             BoostParams params = small_params(leaf_top_k);
             const Gradients gradients = first_gradients(problem);
+            KnownBest known;
             const auto check = [&](Booster booster) {
-                check_tree(problem, gradients, booster.grow(0, 1, control), 0, all_rows(problem), 0, params);
+                check_tree(problem, gradients, booster.grow(0, 1, control), 0, all_rows(problem), 0, params, known);
             };
             check(Booster(problem.dense(), problem.labels(), params));
             check(Booster(problem.sparse(), problem.labels(), params));
