@@ -24,6 +24,15 @@ struct Csr {
         for (std::int64_t i = indptr[row]; i < indptr[row + 1]; ++i) out[indices[i]] = values[i];
         return out;
     }
+    // Entry by entry: sanitizers make whole dense rows too slow for sums over all rows.
+    double dot(std::int64_t row, const std::vector<double>& weights) const {
+        double total = 0.0;
+        for (std::int64_t i = indptr[row]; i < indptr[row + 1]; ++i) total += values[i] * weights[indices[i]];
+        return total;
+    }
+    void add_to(std::int64_t row, double scale, std::vector<double>& sums) const {
+        for (std::int64_t i = indptr[row]; i < indptr[row + 1]; ++i) sums[indices[i]] += scale * values[i];
+    }
 };
 
 // Each entry is there with the given probability and has a normal value.

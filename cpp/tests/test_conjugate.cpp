@@ -73,15 +73,14 @@ struct Problem {
         std::vector<double> gradient = w;
         gradient.push_back(bias);
         for (std::int64_t row = 0; row < csr.n_rows(); ++row) {
-            const bool is_positive = std::find(row_ids.begin() + indptr[label], row_ids.begin() + indptr[label + 1],
-                                               row) != row_ids.begin() + indptr[label + 1];
-            const std::vector<double> x = csr.dense(row);
-            const double margin = std::inner_product(x.begin(), x.end(), w.begin(), bias);
+            const bool is_positive =
+                std::binary_search(row_ids.begin() + indptr[label], row_ids.begin() + indptr[label + 1], row);
+            const double margin = csr.dot(row, w) + bias;
             const double gap = std::max(0.0, 1.0 - (is_positive ? margin : -margin));
             const double row_cost = cost * (is_positive ? positive_weights[label] : 1.0F);
             total += row_cost * gap * gap;
             const double slope = (is_positive ? -2.0 : 2.0) * row_cost * gap;
-            for (std::int64_t f = 0; f < csr.n_cols; ++f) gradient[f] += slope * x[f];
+            csr.add_to(row, slope, gradient);
             gradient.back() += slope;
         }
         return {total, std::sqrt(std::inner_product(gradient.begin(), gradient.end(), gradient.begin(), 0.0))};

@@ -244,14 +244,10 @@ double naive_gradient_norm(const Csr& csr, const std::vector<char>& is_positive,
     std::vector<double> gradient = w;
     for (std::int64_t row = 0; row < std::ssize(is_positive); ++row) {
         const double sign = is_positive[row] ? 1.0 : -1.0;
-        double margin = w.back();
-        for (std::int64_t i = csr.indptr[row]; i < csr.indptr[row + 1]; ++i)
-            margin += csr.values[i] * w[csr.indices[i]];
-        const double gap = 1.0 - sign * margin;
+        const double gap = 1.0 - sign * (csr.dot(row, w) + w.back());
         if (gap <= 0.0) continue;
         const double slope = 2.0 * cost * sign * gap;
-        for (std::int64_t i = csr.indptr[row]; i < csr.indptr[row + 1]; ++i)
-            gradient[csr.indices[i]] -= slope * csr.values[i];
+        csr.add_to(row, -slope, gradient);
         gradient.back() -= slope;
     }
     return std::sqrt(naive_dot(gradient, gradient));

@@ -55,8 +55,7 @@ struct Problem {
         for (std::int64_t i = indptr[label]; i < indptr[label + 1]; ++i) is_positive[row_ids[i]] = 1;
         double total = 0.5 * (std::inner_product(w.begin(), w.end(), w.begin(), 0.0) + bias * bias);
         for (std::int64_t row = 0; row < csr.n_rows(); ++row) {
-            const std::vector<double> x = csr.dense(row);
-            const double margin = std::inner_product(x.begin(), x.end(), w.begin(), bias);
+            const double margin = csr.dot(row, w) + bias;
             const double weight = (positive_weights.empty() || !is_positive[row] ? 1.0 : positive_weights[label]) *
                                   (row_weights.empty() ? 1.0 : row_weights[row]);
             total += cost * weight * std::log1p(std::exp(is_positive[row] ? -margin : margin));
