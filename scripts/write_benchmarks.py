@@ -82,16 +82,21 @@ def single_thread(lines: list[dict[str, Any]]) -> list[Summary]:
 
 
 def machines(lines: list[dict[str, Any]]) -> str:
-    """List the machines, commits and versions."""
-    places = {f"{m['cpu']}, {m['cores']} cores, {m['isa']}, Python {m['python']}" for m in machine_of(lines)}
-    commits = list(dict.fromkeys(m["commit"] for m in machine_of(lines)))
+    """List where each data set was measured, with which versions and commits."""
+    sets: dict[str, list[str]] = {}
+    commits: dict[str, list[str]] = {}
+    for line in lines:
+        m = line["machine"]
+        place = f"{m['cpu']}, {m['cores']} cores, {m['isa']}, Python {m['python']}, longtail {m['longtail']}"
+        sets.setdefault(place, []).append(line["dataset"])
+        commits.setdefault(place, []).append(m["commit"])
+    parts = [
+        f"- {', '.join(dict.fromkeys(sets[place]))}: {place}, commits {', '.join(dict.fromkeys(commits[place]))}"
+        for place in sets
+    ]
     versions = {name: version for line in lines for name, version in line.get("versions", {}).items()}
-    words = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()) if name != "python")
-    return f"Measured on {'; '.join(sorted(places))}. Commits: {', '.join(commits)}. Versions: {words}.\n"
-
-
-def machine_of(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [line["machine"] for line in lines]
+    words = ", ".join(f"{name} {versions[name]}" for name in sorted(versions) if name not in ("python", "longtail"))
+    return "Measured on:\n\n" + "\n".join(parts) + f"\n\nVersions: {words}.\n"
 
 
 def published() -> list[dict[str, Any]]:
