@@ -13,7 +13,7 @@
 namespace longtail::linear {
 
 // to[j][i] = from[i][j] for i, j < kLanes, where from and to say at which address a row begins. On x86-64 in squares of
-// four: compilers make single floats of the plain loops, which took 7 % of training wnwords with the logistic loss.
+// four: compilers make single floats of the plain loops.
 template <class From, class To>
 [[gnu::always_inline]] inline void transpose(const From& from, const To& to) {
 #if defined(__x86_64__)
