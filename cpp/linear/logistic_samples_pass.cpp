@@ -80,9 +80,7 @@ void LogisticSampleTrainer::pass_rows() {
         slopes *= costs;
         if constexpr (kWithLosses) losses_.add(costs * values);
         bias_slopes_.add(slopes);
-        rows_.for_each(row, [&](std::int32_t feature, float value) {
-            gradients[static_cast<std::int64_t>(feature) * kStride] += slopes * value;
-        });
+        rows_.template lane_add<kStride>(row, slopes, gradients);
         const std::uint32_t is_drawn = bits_greater(size, Lanes{} + thresholds_[row]);
         if (is_drawn == 0) continue;
         float of_lanes[2][kLanes];

@@ -125,27 +125,26 @@ public:
         const float* values = view_.values.data();
         const std::int64_t end = view_.indptr[row + 1];
         std::int64_t i = view_.indptr[row];
-        Lanes even[kBlocks];
-        Lanes odd[kBlocks];
-        for (int block = 0; block < kBlocks; ++block) {
-            even[block] = out[block];
-            odd[block] = Lanes{};
-        }
+        // So many sums at a time that none waits for the one before it.
+        constexpr int kSums = kLaneRegisters * kBlocks == 1 ? 4 : 2;
+        Lanes sums[kSums][kBlocks] = {};
+        for (int block = 0; block < kBlocks; ++block) sums[0][block] = out[block];
         for (; i + 4 <= end; i += 4) {
             const Lanes* at[4];
             for (int part = 0; part < 4; ++part)
                 at[part] = weights + static_cast<std::int64_t>(indices[i + part]) * kStride;
-            for (int block = 0; block < kBlocks; ++block) {
-                even[block] += values[i] * at[0][block];
-                odd[block] += values[i + 1] * at[1][block];
-                even[block] += values[i + 2] * at[2][block];
-                odd[block] += values[i + 3] * at[3][block];
-            }
+            for (int part = 0; part < 4; ++part)
+                for (int block = 0; block < kBlocks; ++block)
+                    sums[part % kSums][block] += values[i + part] * at[part][block];
         }
         for (; i < end; ++i)
             for (int block = 0; block < kBlocks; ++block)
-                even[block] += values[i] * weights[static_cast<std::int64_t>(indices[i]) * kStride + block];
-        for (int block = 0; block < kBlocks; ++block) out[block] = even[block] + odd[block];
+                sums[0][block] += values[i] * weights[static_cast<std::int64_t>(indices[i]) * kStride + block];
+        for (int block = 0; block < kBlocks; ++block) {
+            Lanes total = sums[0][block] + sums[1][block];
+            if constexpr (kSums == 4) total += sums[2][block] + sums[3][block];
+            out[block] = total;
+        }
     }
 
     // out[2p], out[2p + 1] += row · weights for the 32 labels of each pair of blocks p < kPairs, whose weights are
@@ -184,7 +183,8 @@ public:
         for (int part = 0; part < 2 * kPairs; ++part) out[part] = even[part];
     }
 
-    // weights[feature] += scale * value in every lane; four at a time as in sparse_add, if the registers suffice.
+    // weights[feature * kStride] += scale * value in every lane; four at a time as in sparse_add, if the registers suffice.
+    template <int kStride = 1>
     void lane_add(std::int64_t row, const Lanes& scale, Lanes* weights) const {
         const std::int32_t* indices = view_.indices.data();
         const float* values = view_.values.data();
@@ -194,12 +194,13 @@ public:
             for (; i + 4 <= end; i += 4) {
                 Lanes* at[4];
                 Lanes sums[4];
-                for (int part = 0; part < 4; ++part) at[part] = weights + indices[i + part];
+                for (int part = 0; part < 4; ++part)
+                    at[part] = weights + static_cast<std::int64_t>(indices[i + part]) * kStride;
                 for (int part = 0; part < 4; ++part) sums[part] = *at[part] + scale * values[i + part];
                 for (int part = 0; part < 4; ++part) *at[part] = sums[part];
             }
         }
-        for (; i < end; ++i) weights[indices[i]] += scale * values[i];
+        for (; i < end; ++i) weights[static_cast<std::int64_t>(indices[i]) * kStride] += scale * values[i];
     }
 
 private:

@@ -77,7 +77,7 @@ TEST_CASE("samples of the rows lead to the minimum of Newton steps over all rows
         for (const double scale : {0.3, 2.0}) {
             const Problem problem(1500, 200, 0.05, scale, is_weighted);
             for (const double cost : {0.1, 1.0, 10.0}) {
-                const double tolerance = 1e-4;
+                const double tolerance = 5e-4;  // at 1e-4, rounding decides whether some labels converge
                 const OvaResult ours = problem.train(make_config(cost, true, tolerance), kSeparating);
                 const OvaResult newton = problem.train(make_config(cost, false, tolerance), kSeparating);
                 for (std::int64_t label = 0; label < kLabels; ++label) {
