@@ -14,7 +14,10 @@ namespace longtail::linear {
 
 namespace {
 
-constexpr double kLowCost = 0.4;  // at higher costs working sets are small, and steps are more
+// At higher costs working sets are small, and steps are more: on Bibtex, Delicious, debtags and EURLex-4K, working sets are
+// quicker from 0.2 to 0.3 on where rows have so many words, and not before 0.4 where they have fewer.
+constexpr double kLowCost = 0.4;
+constexpr double kLowCostOfLongRows = 0.25;
 // A step walks over the rows several times besides their words, which counts where rows have fewer words than this.
 constexpr std::int64_t kManyWords = 40;
 constexpr int kMaxBackgroundSteps = 30;
@@ -28,6 +31,8 @@ constexpr float kNearZero = 1e-5F;              // gaps that rounding may have m
 
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+bool has_long_rows(const SparseRows& rows) { return rows.n_stored() >= kManyWords * rows.n_rows(); }
 
 }  // namespace
 
@@ -66,12 +71,12 @@ bool ConjugateTrainer::knows(const OvaStart& start, const OvaConfig& config) {
            start.kind == StartKind::mean_separating;
 }
 
-bool ConjugateTrainer::suits(const OvaStart& start, const OvaConfig& config) {
-    return knows(start, config) && config.cost <= kLowCost;
+bool ConjugateTrainer::suits(const SparseRows& rows, const OvaStart& start, const OvaConfig& config) {
+    return knows(start, config) && config.cost <= (has_long_rows(rows) ? kLowCostOfLongRows : kLowCost);
 }
 
 bool ConjugateTrainer::suits_frequent(const SparseRows& rows, const OvaStart& start, const OvaConfig& config) {
-    return knows(start, config) && rows.n_stored() >= kManyWords * rows.n_rows();
+    return knows(start, config) && has_long_rows(rows);
 }
 
 std::vector<std::int32_t> ConjugateTrainer::train(std::span<const std::int32_t> label_ids) {

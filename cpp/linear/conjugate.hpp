@@ -40,7 +40,7 @@ public:
                      const OvaConfig& config, LabelSink& sink, Control& control);
 
     // Whether this way of training knows the configuration, and suits all labels because the cost is low.
-    static bool suits(const OvaStart& start, const OvaConfig& config);
+    static bool suits(const SparseRows& rows, const OvaStart& start, const OvaConfig& config);
     // Whether it suits labels for which working sets would be too large, at any cost.
     static bool suits_frequent(const SparseRows& rows, const OvaStart& start, const OvaConfig& config);
 

@@ -68,8 +68,8 @@ void train_labels(const Rows& rows, const OvaLabels& labels, const OvaMoments& m
             (moments.has_postings() || PostingsTrainer::suits(rows, config)))
             label_ids = PostingsTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
     if constexpr (Rows::kSparse)
-        if (!is_weighted && !label_ids.empty() && ConjugateTrainer::suits(start, config) && !moments.has_word_lists() &&
-            !ListTrainer::suits(rows, config))
+        if (!is_weighted && !label_ids.empty() && ConjugateTrainer::suits(rows, start, config) &&
+            !moments.has_word_lists() && !ListTrainer::suits(rows, config))
             label_ids = ConjugateTrainer(rows, labels, moments, start, config, sink, control).train(label_ids);
     if constexpr (Rows::kSparse)
         if (!is_weighted && start.kind != StartKind::zero && !label_ids.empty() &&

@@ -92,7 +92,7 @@ struct Problem {
 TEST_CASE("conjugate gradients end within 1e-4 of the minimum, whatever the cost and the label") {
     const Problem problem;
     for (const double cost : {0.01, 0.1, 0.2}) {
-        REQUIRE(ConjugateTrainer::suits(kSeparating, make_config(cost, true, 0.01)));
+        REQUIRE(ConjugateTrainer::suits(SparseRows(problem.csr.view()), kSeparating, make_config(cost, true, 0.01)));
         const OvaResult ours = problem.train(make_config(cost, true, 0.01), 0, kLabels);
         const OvaResult exact = problem.train(make_config(cost, false, 1e-6), 0, kLabels);
         for (std::int64_t label = 1; label < kLabels; ++label) {
@@ -133,6 +133,16 @@ TEST_CASE("frequent labels of long rows end within 1e-4 of the minimum at higher
     }
     CHECK(!ConjugateTrainer::suits_frequent(SparseRows(random_rows(50, 100, 0.2, 4).view()), kSeparating,
                                             make_config(1.0, true, 0.01)));
+}
+
+TEST_CASE("long rows are trained by conjugate gradients only at lower costs than short ones") {
+    const Csr long_rows = random_rows(50, 100, 0.6, 4);
+    const Csr short_rows = random_rows(50, 100, 0.2, 4);
+    for (const double cost : {0.1, 0.2, 0.3, 0.4, 0.5}) {
+        const OvaConfig config = make_config(cost, true, 0.01);
+        CHECK(ConjugateTrainer::suits(SparseRows(long_rows.view()), kSeparating, config) == (cost < 0.25));
+        CHECK(ConjugateTrainer::suits(SparseRows(short_rows.view()), kSeparating, config) == (cost < 0.45));
+    }
 }
 
 TEST_CASE("a label has the same weights whichever labels are trained beside it") {

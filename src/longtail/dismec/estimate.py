@@ -15,7 +15,7 @@ from longtail._estimate import Estimate
 from longtail._os import available_memory_bytes
 from longtail.dismec.index import BYTES_PER_MERGED_WEIGHT, merge_shards, weights_per_block
 from longtail.dismec.occurring import SCRATCH_BYTES_PER_FEATURE
-from longtail.dismec.training import LABELS_PER_TASK, train_label_range, with_shared_parts
+from longtail.dismec.training import LABELS_PER_TASK, task_bounds, train_label_range, with_shared_parts
 from longtail.execution import Arrays, Shard
 
 _FIRST_LABELS = 4  # of each frequency, to learn how many more there is time for
@@ -26,7 +26,7 @@ _PILOT_SECONDS = 5.0
 _LABELS_UNDER_WAY = 64
 _SAMPLE_BYTES_PER_FEATURE = 456  # of the solver with samples (logistic loss), for sixteen labels
 _NEWTON_BYTES_PER_FEATURE, _NEWTON_BYTES_PER_ROW = 7 * 64 + 4, 3 * 64  # of Newton steps over all rows
-# Of conjugate gradients, for sixteen labels, which all labels use at costs up to kLowCost of cpp/linear/conjugate.cpp.
+# Of conjugate gradients, for sixteen labels, which serve costs up to kLowCost of cpp/linear/conjugate.cpp at most.
 _CONJUGATE_BYTES_PER_FEATURE, _CONJUGATE_BYTES_PER_ROW = 2 * 64 + 16 * 56 + 12, 2 * 64 + 16 * 8 + 4
 _MAX_CONJUGATE_COST = 0.4
 _SCRATCH_BYTES = 4 << 20
@@ -102,6 +102,7 @@ class _Pilot:
         indptr = arrays["y_indptr"]
         columns = [arrays["y_row_ids"][indptr[i] : indptr[i + 1]] for i in label_ids]
         sample = {name: value for name, value in arrays.items() if name not in ("label_order", "label_parents")}
+        sample["task_bounds"] = np.array([0, len(label_ids)])
         sample["y_row_ids"] = np.concatenate([*columns, arrays["y_row_ids"][:0]])
         sample["y_indptr"] = np.concatenate([[0], np.cumsum([len(c) for c in columns])]).astype(np.int64)
         if "positive_weights" in arrays:
@@ -148,7 +149,7 @@ def warn_of_memory(arrays: Arrays, params: dict[str, Any], n_jobs: int) -> None:
 
 
 def _n_threads(arrays: Arrays, n_jobs: int) -> int:
-    return min(n_jobs, -(-(len(arrays["y_indptr"]) - 1) // LABELS_PER_TASK))
+    return min(n_jobs, len(task_bounds(len(arrays["y_indptr"]) - 1)) - 1)
 
 
 def _bytes_per_thread(arrays: Arrays, params: dict[str, Any]) -> float:
