@@ -73,6 +73,5 @@ def test_training_warns_before_it_takes_more_memory_than_is_free(data, monkeypat
     X, _, _, Y = data
     monkeypatch.setattr(estimate, "available_memory_bytes", lambda: 20_000.0)
     monkeypatch.setattr(training, "LABELS_PER_TASK", 4)
-    monkeypatch.setattr(estimate, "LABELS_PER_TASK", 4)
     with pytest.warns(RuntimeWarning, match=r"features on 2 threads takes about .* GB are free"):
         lt.DiSMEC(n_jobs=3).fit(X, Y)

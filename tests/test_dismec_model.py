@@ -49,6 +49,15 @@ def test_any_number_of_threads_gives_the_same_bytes(data, start, monkeypatch):
         np.testing.assert_array_equal(getattr(one, name), getattr(four, name))
 
 
+@pytest.mark.parametrize("n_labels", [1, 383, 384, 583, 3993, 10_000])
+def test_tasks_cover_all_labels_and_the_last_ones_are_small(n_labels):
+    sizes = np.diff(training.task_bounds(n_labels))
+    assert sizes.sum() == n_labels
+    assert sizes.max() <= training.LABELS_PER_TASK
+    assert sizes[-1] <= max(383, n_labels // 4)  # one and a half times the least
+    assert len(sizes) == 1 or sizes.min() >= 128
+
+
 def test_a_checkpointed_run_resumes_and_maps_its_weights(data, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "LABELS_PER_TASK", 10)
 

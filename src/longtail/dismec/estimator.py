@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -282,8 +283,8 @@ class DiSMEC(ChangeableDiSMEC):
             if isinstance(run.executor, ThreadExecutor):
                 warn_of_memory(arrays, params, run.n_jobs)
             shards = run.map(training.make_plan(arrays, params, len(label_ids), run.control))
-            size = training.LABELS_PER_TASK
-            shard_labels = [label_ids[order[i * size : (i + 1) * size]] for i in range(len(shards))]
+            bounds = training.task_bounds(len(label_ids))
+            shard_labels = [label_ids[order[first:last]] for first, last in itertools.pairwise(bounds)]
             n_infinite = sum(int(np.count_nonzero(~np.isfinite(shard["biases"]))) for shard in shards)
             if n_infinite:
                 raise ValueError(

@@ -22,7 +22,9 @@ def warn_of_long_rows(X: Matrix, *, cost: float) -> None:
     if isinstance(X, np.ndarray):
         squares = np.einsum("rf,rf->r", X, X)
     else:
-        squares = np.asarray(X.power(2).sum(axis=1)).ravel()
+        squares = np.zeros(X.shape[0])
+        is_filled = np.diff(X.indptr) > 0
+        squares[is_filled] = np.add.reduceat(np.square(X.data), X.indptr[:-1][is_filled])
     square = float(np.median(squares)) if len(squares) else 0.0
     if cost * square > _MOST_UNIT_COST:
         _logger.warning(

@@ -12,8 +12,11 @@ from longtail._csr import take_lists
 from longtail._matrices import Columns, Matrix
 from longtail.execution import Arrays, Params, Plan, Shard
 
-# A task is the same labels whatever n_jobs is; large enough that its last, half-empty passes do not count.
+# A task is the same labels whatever n_jobs is; large enough that its last, half-empty passes do not count. The last
+# tasks are smaller: a quarter of what is left, so that threads end at about the same time.
 LABELS_PER_TASK = 512
+_LEAST_LABELS_PER_TASK = 256
+_TASKS_LEFT = 4
 # Among the arrays of a plan: the parts of the inverted index, and of the rows without small entries.
 _POSTINGS = "postings_"
 _COARSE = ("coarse_indptr", "coarse_indices", "coarse_values")
@@ -94,7 +97,7 @@ def with_shared_parts(arrays: Arrays, params: Params, control: _core.Control, *,
     background = _core.ova_background(rows, arrays["mean"], config, control)
     if background is not None:
         parts = _core.ova_postings(rows, background)
-    elif n_labels > LABELS_PER_TASK:  # a single task makes them itself, and the background only if it needs it
+    elif len(task_bounds(n_labels)) > 2:  # a single task makes them itself, and the background only if it needs it
         lists = _core.ova_word_lists(rows, arrays["mean"], config, control)
         if lists is None:
             return arrays
@@ -104,24 +107,33 @@ def with_shared_parts(arrays: Arrays, params: Params, control: _core.Control, *,
     return dict(arrays) | {"background": background} | {_POSTINGS + name: part for name, part in parts.items()}
 
 
+def task_bounds(n_labels: int) -> NDArray[np.int64]:
+    """Return where the ranges of labels of all tasks begin, and where the last one ends."""
+    bounds = [0]
+    while (left := n_labels - bounds[-1]) > 0:
+        size = min(LABELS_PER_TASK, max(_LEAST_LABELS_PER_TASK, left // _TASKS_LEFT))
+        bounds.append(bounds[-1] + (size if 2 * left >= 3 * size else left))  # the last one is not tiny
+    return np.array(bounds)
+
+
 def make_plan(arrays: Arrays, params: Params, n_labels: int, control: _core.Control) -> Plan:
     """Cut the labels into ranges that any executor can train."""
-    arrays = with_shared_parts(arrays, params, control, n_labels=n_labels)
+    bounds = task_bounds(n_labels)
+    arrays = dict(with_shared_parts(arrays, params, control, n_labels=n_labels)) | {"task_bounds": bounds}
     return Plan(
         owner="DiSMEC",
         unit="labels",
         task=train_label_range,
         arrays=arrays,
         params=params,
-        n_tasks=-(-n_labels // LABELS_PER_TASK),
+        n_tasks=len(bounds) - 1,
         n_units=n_labels,
     )
 
 
 def train_label_range(arrays: Arrays, params: Params, task_id: int, control: _core.Control) -> Shard:
     """Train one range of labels: pruned weights label by label, biases and statistics."""
-    n_labels = len(arrays["y_indptr"]) - 1
-    places = np.arange(task_id * LABELS_PER_TASK, min((task_id + 1) * LABELS_PER_TASK, n_labels))
+    places = np.arange(*arrays["task_bounds"][task_id : task_id + 2])
     label_ids = arrays["label_order"][places] if "label_order" in arrays else places
     own: dict[str, NDArray[Any]] = {}
     if "own_indptr" in arrays:
