@@ -53,6 +53,14 @@ def test_a_word_brings_its_label(tagger: lt.Tagger) -> None:
     assert tagger.tag([]) == []
 
 
+def test_an_estimate_leaves_the_tagger_unfitted(texts: list[str]) -> None:
+    tagger = lt.Tagger(lt.DiSMEC(n_jobs=1), lt.TextVectorizer(min_df=1))
+    found = tagger.estimate(texts, label_rows())
+    assert found.memory_bytes > found.model_bytes > 0
+    with pytest.raises(ValueError, match="fit"):
+        tagger.tag(texts[:1])
+
+
 def test_blocked_and_excluded_labels_are_replaced_by_the_next_best(texts: list[str], tagger: lt.Tagger) -> None:
     text = "server mailbox chess"
     everything = names(tagger.tag([text], top_k=3)[0])

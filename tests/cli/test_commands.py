@@ -75,6 +75,23 @@ def test_train_predict_evaluate_work_on_texts(tmp_path: Path) -> None:
     assert json.loads(longtail("evaluate", model, data, "--json").stdout)["P@1"] == 100.0
 
 
+@pytest.mark.parametrize("kind", ["vectors", "texts"])
+def test_train_estimates_without_training(tmp_path: Path, train_file: Path, kind: str) -> None:
+    texts = tmp_path / "train.jsonl"
+    texts.write_text(TEXTS)
+    command = ("train", train_file if kind == "vectors" else texts, "-e", "DiSMEC", "--estimate")
+    found = json.loads(longtail(*command, "--json").stdout)
+    assert found["memory_bytes"] > found["model_bytes"] > 0
+    assert longtail(*command, "-o", tmp_path / "new.model").stdout.startswith("about ")
+    assert not (tmp_path / "new.model").exists()
+
+
+def test_train_needs_a_place_for_the_model(train_file: Path) -> None:
+    answer = longtail("train", train_file, ok=False)
+    assert answer.code == 2
+    assert "-o" in answer.stderr
+
+
 @pytest.mark.parametrize("ending", [".txt", ".txt.gz", ".svm", ""])
 def test_convert_keeps_the_model(tmp_path: Path, train_file: Path, model: Path, ending: str) -> None:
     converted = tmp_path / f"converted{ending}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,12 @@ from longtail.cli.completing import complete_estimators
 from longtail.cli.vectors import read_vectors
 
 if TYPE_CHECKING:
-    from longtail._model import Model
+    from longtail._estimate import Estimate
 
 
 @click.command()
 @options.data_argument
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Directory of the new model.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Directory of the new model.")
 @click.option(
     "-e",
     "--estimator",
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     help="Also learn probabilities, for --threshold and --utility: trains a second model on 3/5 to 4/5 of the data and "
     "a third on a quarter of these.",
 )
+@click.option("--estimate", "only_estimate", is_flag=True, help="Print the time and memory it will take; save nothing.")
 @click.option("--random-state", type=int, default=0, show_default=True, help="Same seed, same model.")
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="Directory that makes the run resumable.")
 @options.reading_options
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
 @options.json_option
 def train(
     data: Path,
-    output: Path,
+    output: Path | None,
     estimator: str | None,
     params: tuple[str, ...],
     text_params: tuple[str, ...],
@@ -68,6 +70,7 @@ def train(
     reading: dict[str, Any],
     unit_rows: bool,
     calibrate: bool,
+    only_estimate: bool,
     random_state: int,
     checkpoint: Path | None,
     on: str | None,
@@ -87,7 +90,10 @@ def train(
     """
     from longtail._array_files import check_target
 
-    check_target(output, overwrite=overwrite)
+    if not only_estimate:
+        if output is None:
+            raise click.UsageError("Missing option '-o' / '--output'.")
+        check_target(output, overwrite=overwrite)
     has_texts = options.is_text(data, reading)
     if not has_texts:
         for option, given in (("--text-param", text_params), ("--block", blocked)):
@@ -98,22 +104,23 @@ def train(
     settings = {"random_state": random_state, "n_jobs": n_jobs, "unit_rows": unit_rows} | options.parse_params(params)
     model = options.make_estimator(estimator, settings)
     begin = time.perf_counter()
-    trained: Model
+    learner: Any
+    rows: tuple[Any, ...]
     try:
         with options.printed_choice():
             if has_texts:
                 texts = options.read_texts(data, reading)  # with the columns they come from, which the model keeps
-                if calibrate:
-                    _say_cost(model, len(texts.texts))
-                tagger = longtail.Tagger(model, options.make_vectorizer(text_params), blocked=blocked)
-                trained = tagger.fit(texts, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar")
+                n_rows, rows = len(texts.texts), (texts,)
+                learner = longtail.Tagger(model, options.make_vectorizer(text_params), blocked=blocked)
             else:
-                X, Y = read_vectors(data)
-                if calibrate:
-                    _say_cost(model, X.shape[0])
-                trained = model.resolve(X, Y).fit(
-                    X, Y, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar"
-                )
+                rows = X, _ = read_vectors(data)
+                n_rows, learner = X.shape[0], model.resolve(*rows)
+            if calibrate:
+                _say_cost(model, n_rows)
+            if output is None or only_estimate:
+                _print_estimate(learner.estimate(*rows, calibrate=calibrate), as_json=as_json)
+                return
+            trained = learner.fit(*rows, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar")
     except KeyboardInterrupt:
         way = (
             "run the same command again to go on" if checkpoint else "with --checkpoint DIRECTORY a run can be resumed"
@@ -143,6 +150,16 @@ def train(
             f"in {seconds:.1f} s; "
             f"saved as {output} ({size_bytes / 1e6:.1f} MB)"
         )
+
+
+def _print_estimate(found: Estimate, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(asdict(found)))
+        return
+    click.echo(
+        f"about {found.seconds:.1f} s ({found.cpu_seconds:.1f} s of CPU), {found.memory_bytes / 1e9:.2f} GB of memory "
+        f"besides the data, and a model of {found.model_bytes / 1e6:.1f} MB; right within a factor of two"
+    )
 
 
 def _say_cost(model: Any, n_rows: int) -> None:

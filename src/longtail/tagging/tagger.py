@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from longtail._base import XMCClassifier
+from longtail._estimate import Estimate
 from longtail._progress import Progress
 from longtail._ranges import Range
 from longtail.auto import Auto
@@ -23,6 +24,18 @@ from longtail.tagging.inputs import labelled_inputs, short_texts
 from longtail.tagging.label_names import encode_labels
 from longtail.tagging.state import TaggerState
 from longtail.tagging.vectorizer import TextVectorizer
+
+
+class _Prepared(NamedTuple):
+    """What a tagger learns from."""
+
+    estimator: XMCClassifier
+    vectorizer: TextVectorizer | None
+    inputs: Any  # texts, or vectors
+    columns: Any  # of the texts
+    label_names: list[str]
+    X: Any
+    Y: sp.csr_array
 
 
 class Tagger(ChangeableTagger):
@@ -118,10 +131,7 @@ class Tagger(ChangeableTagger):
         executor, checkpoint, progress
             As for the estimator's ``fit``.
         """
-        given, vectorizer = self._new_parts()
-        given_labels = labels
-        inputs, labels, columns = labelled_inputs(
-            vectorizer,
+        prepared = self._prepare(
             texts,
             labels,
             text_column=text_column,
@@ -130,14 +140,8 @@ class Tagger(ChangeableTagger):
             label_separator=label_separator,
             label_names=label_names,
         )
-        label_columns = None if given_labels is None else matrix_columns(given_labels, label_names)
-        names, Y = encode_labels(labels)
-        if not names:
-            raise ValueError("Tagger: no text has a label; nothing to learn")
-        X = inputs
-        if vectorizer is not None:
-            X = vectorizer.fit(inputs).transform(inputs, n_jobs=given.n_jobs)
-        estimator = given.resolve(X, Y)
+        label_columns = None if labels is None else matrix_columns(labels, label_names)
+        estimator, inputs, X, Y = prepared.estimator, prepared.inputs, prepared.X, prepared.Y
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         if weighted and "sample_weight" not in signature(estimator.fit).parameters:
             raise ValueError(f"Tagger: sample_weight must be None, because {type(estimator).__name__} takes no weights")
@@ -145,10 +149,51 @@ class Tagger(ChangeableTagger):
             X, Y, **weighted, calibrate=calibrate, executor=executor, checkpoint=checkpoint, progress=progress
         )
         examples = short_texts(inputs) if isinstance(inputs, list) else []
-        columns = None if columns == {"text": 1} else columns
-        state = TaggerState(estimator, vectorizer, names, example_texts=examples, text_columns=columns)
+        columns = None if prepared.columns == {"text": 1} else prepared.columns
+        state = TaggerState(
+            estimator, prepared.vectorizer, prepared.label_names, example_texts=examples, text_columns=columns
+        )
         self._put(replace(state, label_columns=label_columns))
         return self
+
+    def estimate(
+        self,
+        texts: Any,
+        labels: Any = None,
+        *,
+        text_column: str | Sequence[str] | None = None,
+        label_column: str | None = None,
+        label_separator: str | None = None,
+        label_names: Sequence[Any] | None = None,
+        text_weights: Sequence[int] | Mapping[str, int] | None = None,
+        calibrate: bool = False,
+    ) -> Estimate:
+        """Estimate what `fit` will take for the same texts and labels: seconds, peak memory and model size.
+
+        Vectorises all texts and trains the estimator on a small part of them. Times are without the vectorizing.
+        """
+        prepared = self._prepare(
+            texts,
+            labels,
+            text_column=text_column,
+            text_weights=text_weights,
+            label_column=label_column,
+            label_separator=label_separator,
+            label_names=label_names,
+        )
+        return prepared.estimator.estimate(prepared.X, prepared.Y, calibrate=calibrate)
+
+    def _prepare(self, texts: Any, labels: Any, *, label_names: Sequence[Any] | None, **reading: Any) -> _Prepared:
+        """Read texts and labels, and choose the estimator."""
+        given, vectorizer = self._new_parts()
+        inputs, labels, columns = labelled_inputs(vectorizer, texts, labels, label_names=label_names, **reading)
+        names, Y = encode_labels(labels)
+        if not names:
+            raise ValueError("Tagger: no text has a label; nothing to learn")
+        X = inputs
+        if vectorizer is not None:
+            X = vectorizer.fit(inputs).transform(inputs, n_jobs=given.n_jobs)
+        return _Prepared(given.resolve(X, Y), vectorizer, inputs, columns, names, X, Y)
 
     def with_parts(self) -> Tagger:
         """Return a tagger that is not fitted, with copies of its parts in place of None and "tfidf"."""
