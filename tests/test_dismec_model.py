@@ -14,7 +14,7 @@ import longtail as lt
 from longtail.decisions import parse_utility
 from longtail.dismec import index as dismec_index
 from longtail.dismec import training
-from longtail.dismec.estimate import _sample
+from longtail.dismec.estimate import _largest_pilot, _Pilot, _sample
 from longtail.dismec.index import merge_shards
 from longtail.dismec.rounding import Steps
 from longtail.dismec.similar_labels import label_tree
@@ -378,11 +378,27 @@ def test_the_pilot_has_labels_of_every_frequency(share):
     assert [int((strata[found] == stratum).sum()) for stratum in (0, 1, 2, 5)] == wanted[share]
 
 
-def test_labels_without_rows_cost_nothing_to_estimate():
-    X, Y = random_problem(25, n_rows=50, n_labels=3)
-    told = lt.DiSMEC(n_jobs=1).estimate(X, sp.csr_array(Y.shape, dtype=np.int8))
-    assert 0 <= told.cpu_seconds < 60
-    assert told.model_bytes == 8 * 61 + 20 * 3
+@pytest.mark.parametrize(("seconds", "wanted"), [(1e-3, [1, 4, 512]), (0.7, [1, 4, 8]), (3.0, [1, 4, 5]), (20.0, [1])])
+def test_pilots_train_as_many_labels_as_there_is_time_for(monkeypatch, seconds, wanted):
+    strata = np.zeros(1000, dtype=int)
+    sizes = []
+
+    def run(arrays, params, label_ids, strata):
+        n = len(label_ids)
+        sizes.append(n)
+        return _Pilot(strata[label_ids], np.full(n, seconds), np.ones(n, int), np.ones(n, int), 0.0)
+
+    monkeypatch.setattr(_Pilot, "run", run)
+    pilot = _largest_pilot({}, {}, np.arange(1000), strata)
+    assert len(pilot.seconds) == sizes[-1]
+    assert sizes == wanted
+
+
+@pytest.mark.parametrize("number", [np.float32, np.float64, np.int64])
+def test_parameters_may_be_numbers_of_numpy(data, number):
+    model = lt.DiSMEC(n_jobs=1, cost=number(2), bias=number(1)).fit(*data)
+    same = lt.DiSMEC(n_jobs=1, cost=2, bias=1).fit(*data)
+    np.testing.assert_array_equal(model.index_weights_, same.index_weights_)
 
 
 def test_merging_shards_takes_little_memory_and_any_block_size(monkeypatch):

@@ -18,7 +18,7 @@ from longtail._declared import Collected
 from longtail._estimate import Estimate, probe_by_rows
 from longtail._fitted import Facts, Fitted, State
 from longtail._input_rows import checked_rows, rows_to_learn
-from longtail._matrices import Labels, Matrix, checked_labels, checked_weights, some_rows
+from longtail._matrices import Labels, Matrix, checked_labels, checked_weights, copied_bytes, some_rows
 from longtail._predictor import Predictor
 from longtail._progress import Progress
 from longtail._ranges import Between, OneOf
@@ -165,10 +165,7 @@ class XMCClassifier(Predictor):
         calibrate : bool, default False
             Whether to count the further fits of a calibration as well.
         """
-        owner = type(self).__name__
-        _rules.check_params(owner, self.get_params(deep=False), self._rules)
-        rows, _ = self._training_rows(X)
-        labels = checked_labels(owner, Y, rows.shape[0]).Y
+        rows, labels, _ = self._data_to_estimate(X, Y, calibrate=calibrate)
         order = np.random.default_rng(0).permutation(np.flatnonzero(np.diff(labels.indptr)))
 
         def fit(n_rows: int) -> int:
@@ -220,12 +217,7 @@ class XMCClassifier(Predictor):
                 kept = np.flatnonzero(weights)
                 X, weights, labels = checked_rows(X[kept]), weights[kept], labels.at(kept)
             options["row_weights"] = weights
-        if labels.Y.nnz == 0:
-            raise ValueError(
-                f"{owner}: y must have a label in at least one row, got none in {counted(X.shape[0], 'row')}"
-            )
-        if calibrate:
-            self._check_held_out(labels.Y)
+        self._check_learnable(labels.Y, calibrate=calibrate)
         with Run(
             owner, resolve_n_jobs(self.n_jobs), executor=executor, checkpoint=checkpoint, progress=progress
         ) as run:
@@ -238,6 +230,26 @@ class XMCClassifier(Predictor):
             facts = replace(facts, calibration=calibration.for_model(facts.label_counts, facts.n_rows))
         self._fitted = Fitted(facts, state)
         return self
+
+    def _data_to_estimate(self, X: Any, y: Any, *, calibrate: bool) -> tuple[Matrix, sp.csr_array, int]:
+        """Check rows and labels as `fit` does, and prepare them; also return the bytes of what was copied for that."""
+        owner = type(self).__name__
+        _rules.check_params(owner, self.get_params(deep=False), self._rules)
+        rows, _ = self._training_rows(X)
+        Y = checked_labels(owner, y, rows.shape[0]).Y
+        _os.require_memory(owner, rows.shape[1], Y.shape[1])
+        self._check_learnable(Y, calibrate=calibrate)
+        return rows, Y, copied_bytes(rows, X)
+
+    def _check_learnable(self, Y: sp.csr_array, *, calibrate: bool) -> None:
+        """Raise ValueError before the first fit if no row has a label, or too few have for a calibration."""
+        if Y.nnz == 0:
+            raise ValueError(
+                f"{type(self).__name__}: y must have a label in at least one row, got none in "
+                f"{counted(Y.shape[0], 'row')}"
+            )
+        if calibrate:
+            self._check_held_out(Y)
 
     def _held_out_rows(self, n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return rows to hold out for the calibration, rows to train on, and the random order that both come from."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -54,10 +55,16 @@ def probe_by_rows(fit: Callable[[int], int], n_rows: int, data_bytes: int, n_job
     begin = time.perf_counter()
     found: list[tuple[int, float, int]] = []
     size = min(n_rows, _FIRST_ROWS)
-    fit(min(n_rows, 20))  # loads what the first fit of a process loads
+
+    def fit_quietly(n_rows: int) -> int:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they are about so few rows, not about the fit that is asked for
+            return fit(n_rows)
+
+    fit_quietly(min(n_rows, 20))  # loads what the first fit of a process loads
     while True:
         cpu = time.process_time()
-        model_bytes = fit(size)
+        model_bytes = fit_quietly(size)
         found.append((size, max(time.process_time() - cpu, 1e-6), model_bytes))
         if size == n_rows or found[-1][1] >= _PROBE_SECONDS:
             break

@@ -63,13 +63,26 @@ def without_stored_zeros(X: Any) -> Any:
     return canonical_csr(kept)
 
 
+def copied_bytes(X: Matrix, given: Any) -> int:
+    """Return the size of the parts of a matrix that are not those of the one it was made from."""
+    own, others = _parts(X), _parts(given)
+    return sum(part.nbytes for part in own if not any(np.may_share_memory(part, other) for other in others))
+
+
+def _parts(X: Any) -> list[NDArray[Any]]:
+    if isinstance(X, np.ndarray):
+        return [X]
+    return [getattr(X, name) for name in ("data", "indices", "indptr") if hasattr(X, name)] if sp.issparse(X) else []
+
+
 def check_magnitude(owner: str, X: Any) -> None:
     """Refuse values whose squares, summed over rows, overflow float32: solvers would silently return zeros."""
     values = X.data if sp.issparse(X) else X
-    largest = float(max(values.max(), -values.min())) if values.size else 0.0
-    if largest > _MAX_MAGNITUDE:
+    largest = float(max(values.max(), values.min(), key=abs)) if values.size else 0.0
+    if abs(largest) > _MAX_MAGNITUDE:
         raise ValueError(
-            f"{owner}: X must hold values within ±{_MAX_MAGNITUDE:g}, got {largest:g}; scale the columns or the rows"
+            f"{owner}: X must hold values within ±{_MAX_MAGNITUDE:g}, got {largest:g}; scale the columns or the rows "
+            "before (unit_rows comes after this check)"
         )
 
 
@@ -156,7 +169,8 @@ def _dense_labels(owner: str, y: NDArray[Any]) -> Labels:
         raise ValueError(f"{owner}: Input y contains NaN or infinity")
     if y.ndim == 2 and y.shape[1] == 1:
         warnings.warn(
-            "A column-vector y was passed when a 1d array was expected; it is read as one class per row",
+            "A column-vector y was passed when a 1d array was expected; it is read as one class per row; "
+            "for a single label pass a sparse column",
             DataConversionWarning,
             stacklevel=4,
         )
@@ -168,6 +182,8 @@ def _dense_labels(owner: str, y: NDArray[Any]) -> Labels:
         ones = np.ones(len(y), dtype=np.float32)
         Y = csr_from_parts(ones, class_ids.astype(np.int32), indptr, (len(y), len(classes)))
         return Labels(Y, "classes", y.dtype, classes)
+    if y.ndim == 2 and y.shape[1] == 0:
+        raise ValueError(f"{owner}: y must have at least one column, one per label, got an array of shape {y.shape}")
     if y.ndim != 2 or type_of_target(y) != "multilabel-indicator":
         raise ValueError(
             f"{owner}: Unknown label type: y must be 1-D classes or a 0/1 indicator with one column per label, "

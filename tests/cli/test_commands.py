@@ -82,8 +82,11 @@ def test_train_estimates_without_training(tmp_path: Path, train_file: Path, kind
     command = ("train", train_file if kind == "vectors" else texts, "-e", "DiSMEC", "--estimate")
     found = json.loads(longtail(*command, "--json").stdout)
     assert found["memory_bytes"] > found["model_bytes"] > 0
-    assert longtail(*command, "-o", tmp_path / "new.model").stdout.startswith("about ")
+    assert "of memory besides the data" in longtail(*command, "-o", tmp_path / "new.model").stdout
     assert not (tmp_path / "new.model").exists()
+    answer = longtail(*command, "-o", tmp_path, ok=False)  # so that the run that follows does not fail
+    assert answer.code == 2
+    assert "--overwrite" in answer.stderr
 
 
 def test_train_needs_a_place_for_the_model(train_file: Path) -> None:

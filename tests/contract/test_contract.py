@@ -330,7 +330,7 @@ def test_clear_errors_for_wrong_calls(estimator: XMCClassifier, toy: Any) -> Non
         estimator.fit(X[:3], [[1, 2], [0], [1]])
     with pytest.raises(ValueError, match=f"{name}: Input X contains NaN; fill or drop"):
         estimator.fit(np.full((3, 2), np.nan), np.array([0, 1, 0]))
-    with pytest.raises(ValueError, match=f"{name}: X must hold values within ±1e\\+14, got 1e\\+30; scale"):
+    with pytest.raises(ValueError, match=f"{name}: X must hold values within ±1e\\+14, got -1e\\+30; scale"):
         estimator.fit(np.full((3, 2), -1e30), np.array([0, 1, 0]))
     with pytest.raises(ValueError, match="infinity or a value too large"):
         estimator.fit(np.full((3, 2), 1e300), np.array([0, 1, 0]))

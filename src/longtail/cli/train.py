@@ -52,7 +52,12 @@ if TYPE_CHECKING:
     help="Also learn probabilities, for --threshold and --utility: trains a second model on 3/5 to 4/5 of the data and "
     "a third on a quarter of these.",
 )
-@click.option("--estimate", "only_estimate", is_flag=True, help="Print the time and memory it will take; save nothing.")
+@click.option(
+    "--estimate",
+    "only_estimate",
+    is_flag=True,
+    help="Print the time and memory it will take (for texts, besides vectorizing them), and save nothing.",
+)
 @click.option("--random-state", type=int, default=0, show_default=True, help="Same seed, same model.")
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="Directory that makes the run resumable.")
 @options.reading_options
@@ -90,10 +95,10 @@ def train(
     """
     from longtail._array_files import check_target
 
-    if not only_estimate:
-        if output is None:
-            raise click.UsageError("Missing option '-o' / '--output'.")
+    if output is not None:
         check_target(output, overwrite=overwrite)
+    elif not only_estimate:
+        raise click.UsageError("Missing option '-o' / '--output'.")
     has_texts = options.is_text(data, reading)
     if not has_texts:
         for option, given in (("--text-param", text_params), ("--block", blocked)):
@@ -122,6 +127,8 @@ def train(
                 return
             trained = learner.fit(*rows, calibrate=calibrate, executor=on, checkpoint=checkpoint, progress="bar")
     except KeyboardInterrupt:
+        if only_estimate:
+            raise
         way = (
             "run the same command again to go on" if checkpoint else "with --checkpoint DIRECTORY a run can be resumed"
         )
@@ -156,10 +163,17 @@ def _print_estimate(found: Estimate, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(asdict(found)))
         return
+    times = "less than 0.1 s"
+    if found.cpu_seconds >= 0.1:
+        times = f"about {found.seconds:.1f} s ({found.cpu_seconds:.1f} s of CPU)"
     click.echo(
-        f"about {found.seconds:.1f} s ({found.cpu_seconds:.1f} s of CPU), {found.memory_bytes / 1e9:.2f} GB of memory "
-        f"besides the data, and a model of {found.model_bytes / 1e6:.1f} MB; right within a factor of two"
+        f"{times} and {_size(found.memory_bytes)} of memory besides the data, with the model of "
+        f"{_size(found.model_bytes)}; usually right within a factor of two"
     )
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.1f} MB"
 
 
 def _say_cost(model: Any, n_rows: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any
@@ -141,7 +142,8 @@ def label_lists(labels: Any, *, label_names: Sequence[Any] | None = None, label_
     if isinstance(labels, str):
         raise TypeError(f"{_OWNER}: labels must be one list of names per text, got the str {labels!r}")
     if label_names is not None and isinstance(labels, list | tuple):
-        labels = np.asarray(labels)
+        with contextlib.suppress(ValueError):  # lists of different lengths: no matrix
+            labels = np.asarray(labels)
     names = column_names(labels)
     if names is not None:
         return _of_table(labels, names, label_names, label_separator)

@@ -18,9 +18,11 @@ from longtail.dismec.occurring import SCRATCH_BYTES_PER_FEATURE
 from longtail.dismec.training import LABELS_PER_TASK, task_bounds, train_label_range, with_shared_parts
 from longtail.execution import Arrays, Shard
 
-_FIRST_LABELS = 4  # of each frequency, to learn how many more there is time for
-_LEAST_LABELS = 8  # of each frequency in the pilot
+# Pilots train so many labels of each frequency, fewer if that takes longer, and the last one a share of all labels.
+_PILOT_LABELS = (1, 4, 8)
 _PILOT_SECONDS = 5.0
+# For a long fit a pilot may take this share of it, up to so many seconds.
+_PILOT_SHARE, _MOST_PILOT_SECONDS = 0.03, 15.0
 # Scratch of one thread on working sets, for 64 labels under way: rounded weights, own weights now and at the last pass,
 # a scatter (SCRATCH_BYTES_PER_FEATURE); and what is listed below.
 _LABELS_UNDER_WAY = 64
@@ -53,10 +55,7 @@ def probe(
     counts = np.diff(arrays["y_indptr"])
     strata = np.where(counts > 0, np.floor(np.log2(np.maximum(counts, 1))), -1).astype(int)
     order = np.random.default_rng(0).permutation(np.flatnonzero(counts))
-    pilot = _Pilot.run(arrays, params, _sample(order, strata, _FIRST_LABELS, 0.0), strata)
-    if (found := pilot.scaled(pilot.seconds, strata)) > 0:
-        share = min(1.0, _PILOT_SECONDS / found, LABELS_PER_TASK / max(1, len(order)))
-        pilot = _Pilot.run(arrays, params, _sample(order, strata, _LEAST_LABELS, share), strata)
+    pilot = _largest_pilot(arrays, params, order, strata)
     cpu_seconds = pilot.scaled(pilot.seconds, strata)
     n_weights = pilot.scaled(pilot.n_weights, strata, n_equal)
     merge_seconds = pilot.merge_seconds * n_weights / max(1.0, float(pilot.n_weights.sum()))
@@ -75,6 +74,23 @@ def probe(
         model_bytes=model_bytes,
         probe_seconds=time.perf_counter() - begin,
     )
+
+
+def _largest_pilot(arrays: Arrays, params: dict[str, Any], order: NDArray[np.int64], strata: NDArray[Any]) -> _Pilot:
+    """Train more and more labels, as far as there is time: each pilot tells how many the next one may have."""
+    n_labels, share = _PILOT_LABELS[0], 0.0
+    pilot = _Pilot.run(arrays, params, _sample(order, strata, n_labels, share), strata)
+    for n_wanted in _PILOT_LABELS[1:]:
+        found = max(1e-9, pilot.scaled(pilot.seconds, strata))
+        time_left = min(max(_PILOT_SECONDS, _PILOT_SHARE * found), _MOST_PILOT_SECONDS)
+        n_next = min(n_wanted, int(time_left / max(1e-9, pilot.seconds_of_each_frequency())))
+        if n_next <= n_labels:
+            break
+        n_labels = n_next
+        if n_wanted == _PILOT_LABELS[-1]:
+            share = min(1.0, _PILOT_SECONDS / found, LABELS_PER_TASK / max(1, len(order)))
+        pilot = _Pilot.run(arrays, params, _sample(order, strata, n_labels, share), strata)
+    return pilot
 
 
 def _sample(order: NDArray[np.int64], strata: NDArray[Any], n_least: int, share: float) -> NDArray[np.int64]:
@@ -116,6 +132,10 @@ class _Pilot:
         by_label = shard["seconds"].astype(np.float64) + 1e-9
         seconds = by_label * ((middle - begin) / max(1e-9, by_label.sum()))
         return cls(strata[label_ids], seconds, np.diff(shard["indptr"]), _last_active(shard), end - middle)
+
+    def seconds_of_each_frequency(self) -> float:
+        """Return what one label of each frequency takes together."""
+        return sum(float(self.seconds[self.label_strata == stratum].mean()) for stratum in np.unique(self.label_strata))
 
     def scaled(self, values: NDArray[Any], strata: NDArray[Any], n_times: NDArray[np.int64] | None = None) -> float:
         """Return the sum of a value over all labels, each counted so many times."""

@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from longtail import _core, _rules
-from longtail._cancel import current_control
+from longtail import _core
+from longtail._cancel import as_interrupt, current_control
 from longtail._estimate import Estimate
 from longtail._fitted import Fitted
-from longtail._matrices import Matrix, checked_labels, label_columns, native_rows
+from longtail._matrices import Matrix, copied_bytes, label_columns, native_rows
 from longtail._progress import Progress
 from longtail._ranges import Between, OneOf
 from longtail._rules import Bool, Choice, Int, Nothing, Real
@@ -218,19 +218,21 @@ class DiSMEC(ChangeableDiSMEC):
     def estimate(self, X: Any, Y: Any, *, calibrate: bool = False) -> Estimate:
         """Estimate what ``fit(X, Y, calibrate=calibrate)`` will take: seconds, peak memory and model size.
 
-        Trains a few labels of each frequency, at most some seconds of work; right within a factor of two.
+        Trains a few labels of each frequency: seconds, or up to half a minute for long fits. Usually right within a
+        factor of two.
         """
-        _rules.check_params("DiSMEC", self.get_params(deep=False), self._rules)
-        X, _ = self._training_rows(X)
-        Y = checked_labels("DiSMEC", Y, X.shape[0]).Y
-        n_features = X.shape[1]
+        rows, Y, n_copied = self._data_to_estimate(X, Y, calibrate=calibrate)
+        n_features, X = rows.shape[1], rows
         if (features := OccurringFeatures.worth_numbering(X)) is not None:
             X = features.numbered(X)
         equal = self._equal_labels(Y)
         n_equal = np.ones(Y.shape[1], dtype=np.int64) if equal is None else equal.sizes
-        arrays, params, _ = self._plan_parts(X, Y if equal is None else Y[:, equal.first_ids], _core.Control())
         n_jobs = resolve_n_jobs(self.n_jobs)
-        found = probe(arrays, params, n_features, n_jobs, n_equal, int8=self.weight_type == "int8")
+        with as_interrupt():
+            arrays, params, _ = self._plan_parts(X, Y if equal is None else Y[:, equal.first_ids], _core.Control())
+            n_copied += copied_bytes(X, rows) + (copied_bytes(arrays["x_dense"], X) if "x_dense" in arrays else 0)
+            found = probe(arrays, params, n_features, n_jobs, n_equal, int8=self.weight_type == "int8")
+        found = replace(found, memory_bytes=found.memory_bytes + n_copied)
         return found.with_calibration(further_fits(X.shape[0])) if calibrate else found
 
     # ---- prediction -------------------------------------------------------------------------------------------
@@ -274,7 +276,6 @@ class DiSMEC(ChangeableDiSMEC):
                 Y_trained = Y_trained[:, found.first_ids]
                 equal = found.within(label_ids)
                 label_ids = equal.first_ids
-            warn_of_long_rows(X, cost=self.cost)
             arrays, params, order = self._plan_parts(X, Y_trained, run.control, row_weights)
             mean = arrays["mean"][:-1]
             if earlier is not None:
@@ -319,6 +320,7 @@ class DiSMEC(ChangeableDiSMEC):
         self, X: Matrix, Y: sp.csr_array, control: _core.Control, row_weights: NDArray[np.float32] | None = None
     ) -> tuple[dict[str, NDArray[Any]], dict[str, Any], NDArray[Any]]:
         """Prepare the arrays and parameters of a plan, and the order in which its tasks take the labels."""
+        warn_of_long_rows(X, cost=self.cost)
         if self.loss == "squared_hinge":
             X = training.dense_if_smaller(X)
         columns = label_columns(Y)

@@ -33,7 +33,8 @@ def label_prints(
     matrix: Arrays, shape: tuple[int, int], columns: Columns, params: Mapping[str, object]
 ) -> NDArray[np.int64]:
     """Hash what each label's result depends on: X, its rows, the parameters. Never 0."""
-    digest = hashlib.blake2b(json.dumps([list(shape), dict(params)]).encode(), digest_size=8)
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}
+    digest = hashlib.blake2b(json.dumps([list(shape), plain]).encode(), digest_size=8)
     for name in sorted(matrix):
         digest.update(np.ascontiguousarray(matrix[name]).reshape(-1).view(np.uint8).data)
     salt = np.uint64(int.from_bytes(digest.digest(), "little"))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from longtail import _core, _rules
+from longtail import _core
 from longtail._base import XMCClassifier
 from longtail._cancel import current_control
 from longtail._contributions import Contributions
@@ -260,10 +260,9 @@ class LabelTree(XMCClassifier):
 
         Fits a few labels to find out.
         """
-        _rules.check_params("LabelTree", self.get_params(deep=False), self._rules)
-        rows, _ = self._training_rows(X)
-        Y = checked_labels("LabelTree", Y, rows.shape[0]).Y
+        rows, Y, n_copied = self._data_to_estimate(X, Y, calibrate=calibrate)
         found = probe(self, _sparse(rows), Y, resolve_n_jobs(self.n_jobs))
+        found = replace(found, memory_bytes=found.memory_bytes + n_copied)
         return found.with_calibration(further_fits(rows.shape[0])) if calibrate else found
 
     def _fit(
