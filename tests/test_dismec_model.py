@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import longtail as lt
+from longtail import _core
 from longtail.decisions import parse_utility
 from longtail.dismec import index as dismec_index
 from longtail.dismec import training
@@ -417,8 +418,28 @@ def test_merging_shards_takes_little_memory_and_any_block_size(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(dismec_index, "weights_per_block", lambda n_features: 700)
             parts = merge_shards([shard], [np.arange(300)], 2000, 300, int8=int8)
+        threads = merge_shards([shard], [np.arange(300)], 2000, 300, int8=int8, n_threads=3)
         for name, values in whole.public.items():
             np.testing.assert_array_equal(parts.public[name], values)
+            np.testing.assert_array_equal(threads.public[name], values)
+
+
+@pytest.mark.parametrize(
+    ("features", "message"), [([0, 3], "below the number"), ([0, -1], "below the number"), ([2, 2], "more weights")]
+)
+def test_weights_are_placed_inside_the_index_only(features, message):
+    places = (np.zeros(2, np.int32), np.zeros(2, np.float32))
+    cursor = np.array([0, 1, 1])
+    with pytest.raises(ValueError, match=message):
+        _core.place_weights(
+            np.array(features, np.int32),
+            np.arange(2, dtype=np.int32),
+            np.ones(2, np.float32),
+            cursor,
+            *places,
+            2,
+            _core.Control(),
+        )
 
 
 def test_auto_starts_at_zero_only_where_msi_does_not_pay(data):

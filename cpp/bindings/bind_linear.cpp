@@ -407,13 +407,15 @@ void bind_place_weights(nb::module_& m) {
         "place_weights",
         [](const Array1<std::int32_t>& feature_ids, const Array1<std::int32_t>& label_ids,
            const Array1<Weight>& weights, const MutableArray1<std::int64_t>& cursor,
-           const MutableArray1<std::int32_t>& index_labels, const MutableArray1<Weight>& index_weights) {
+           const MutableArray1<std::int32_t>& index_labels, const MutableArray1<Weight>& index_weights, int n_threads,
+           Control& control) {
             const nb::gil_scoped_release no_gil;
             linear::place_weights(as_span(feature_ids), as_span(label_ids), as_span(weights), as_mutable_span(cursor),
-                                  as_mutable_span(index_labels), as_mutable_span(index_weights));
+                                  as_mutable_span(index_labels), as_mutable_span(index_weights), n_threads, control);
         },
         nb::arg("feature_ids"), nb::arg("label_ids"), nb::arg("weights"), nb::arg("cursor"), nb::arg("index_labels"),
-        nb::arg("index_weights"), "Put label-major weights into the lists of their features, and move the cursors.");
+        nb::arg("index_weights"), nb::arg("n_threads"), nb::arg("control"),
+        "Put label-major weights into the lists of their features, and move the cursors.");
 }
 
 void bind_prediction(nb::module_& m) {

@@ -128,3 +128,8 @@ def test_a_broken_plan_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "plan.json").write_text(content)
     with pytest.raises(ValueError, match=r"plan\.json is not "):
         Run("Doubler", 2, checkpoint=tmp_path).map(make_plan())
+
+
+def test_ctrl_c_beside_the_tasks_is_a_keyboard_interrupt() -> None:
+    with pytest.raises(KeyboardInterrupt), Run("Test", 1):
+        raise _core.Cancelled("stopped before the end")

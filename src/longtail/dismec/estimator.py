@@ -307,6 +307,8 @@ class DiSMEC(ChangeableDiSMEC):
             mean=mean,
             directory=run.checkpoint_path,
             equal=equal,
+            n_threads=run.n_jobs,
+            control=run.control,
         )
         if features is not None:
             index = features.spread(index)

@@ -33,6 +33,8 @@ def merge_shards(
     mean: NDArray[np.float32] | None = None,
     directory: str | os.PathLike[str] | None = None,
     equal: EqualLabels | None = None,
+    n_threads: int = 1,
+    control: _core.Control | None = None,
 ) -> WeightIndex:
     """Build the index; with a directory, its large arrays are mapped from nameless files on that disk.
 
@@ -46,17 +48,19 @@ def merge_shards(
     index_labels = empty_array(n_weights, np.int32, directory)
     index_weights = empty_array(n_exact if int8 else n_weights, np.float32, directory)
     index_codes = empty_array(n_weights if int8 else 0, np.int8, directory)
+    how = (n_threads, control or _core.Control())
     cursor, exact_cursor = indptr[:-1].copy(), _ends(size.exact_counts)[:-1].copy()
     for block in _blocks(shards, sources, n_features):
         features, weights = block.feature_ids, block.weights
         ids = np.repeat(block.label_ids.astype(np.int32), np.diff(block.indptr))
         if not int8:
-            _core.place_weights(features, ids, weights, cursor, index_labels, index_weights)
+            _core.place_weights(features, ids, weights, cursor, index_labels, index_weights, *how)
             continue
         rounded = steps.round(weights, ids)
         kept, exact = rounded.is_kept, rounded.is_exact
-        _core.place_weights(features[kept], ids[kept], rounded.codes[kept], cursor, index_labels, index_codes)
-        _core.place_weights(features[exact], ids[:0], weights[exact], exact_cursor, index_labels[:0], index_weights)
+        _core.place_weights(features[kept], ids[kept], rounded.codes[kept], cursor, index_labels, index_codes, *how)
+        none = index_labels[:0]
+        _core.place_weights(features[exact], none, weights[exact], exact_cursor, none, index_weights, *how)
     return WeightIndex(indptr, index_labels, index_weights, index_codes, steps.scales, size.biases)
 
 

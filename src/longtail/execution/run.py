@@ -67,6 +67,8 @@ class Run:
             workers.close()
         if self._is_own_executor and isinstance(self._executor, Closable):
             self._executor.close()
+        if isinstance(error, _core.Cancelled):  # of native code that is called beside the tasks
+            raise KeyboardInterrupt from None
 
     @property
     def executor(self) -> Executor:
