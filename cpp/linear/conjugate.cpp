@@ -1,4 +1,4 @@
-// The loop over labels, and what is done for sixteen of them at once.
+// The loop over labels, and what is done for a group of them at once.
 
 #include "linear/conjugate.hpp"
 
@@ -47,21 +47,23 @@ ConjugateTrainer::ConjugateTrainer(const SparseRows& rows, const OvaLabels& labe
       starter_(rows, labels, moments, start, config),
       cost_(config.cost),
       stiffness_(1.0 / (static_cast<double>(config.bias) * config.bias)),
-      n_features_(rows.n_features()),
-      lanes_(kLanes) {
-    directions_.assign(static_cast<std::size_t>(n_features_), Lanes{});
+      n_features_(rows.n_features()) {
+    directions_.assign(static_cast<std::size_t>(n_features_), RoundedPairs{});
     gradients_.assign(static_cast<std::size_t>(n_features_), Lanes{});
-    margins_.assign(static_cast<std::size_t>(rows.n_rows()), Lanes{});
-    moves_.assign(static_cast<std::size_t>(rows.n_rows()), Lanes{});
-    for (Lane& lane : lanes_) {
-        lane.negatives.values.resize(static_cast<std::size_t>(rows.n_rows()));
-        lane.negatives.moves.resize(static_cast<std::size_t>(rows.n_rows()));
-        for (Curvature& curvature : lane.curvatures) {
-            curvature.step.assign(static_cast<std::size_t>(n_features_), 0.0F);
-            curvature.change = curvature.step;
+    for (Group& group : groups_) {
+        group.lanes.resize(kLanes);
+        group.margins.assign(static_cast<std::size_t>(rows.n_rows()), Lanes{});
+        group.moves.assign(static_cast<std::size_t>(rows.n_rows()), Lanes{});
+        for (Lane& lane : group.lanes) {
+            lane.negatives.values.resize(static_cast<std::size_t>(rows.n_rows()));
+            lane.negatives.moves.resize(static_cast<std::size_t>(rows.n_rows()));
+            for (Curvature& curvature : lane.curvatures) {
+                curvature.step.assign(static_cast<std::size_t>(n_features_), 0.0F);
+                curvature.change = curvature.step;
+            }
+            for (auto* vector : {&lane.weights, &lane.gradient, &lane.earlier, &lane.direction})
+                vector->assign(static_cast<std::size_t>(n_features_), 0.0F);
         }
-        for (auto* vector : {&lane.weights, &lane.gradient, &lane.earlier, &lane.direction})
-            vector->assign(static_cast<std::size_t>(n_features_), 0.0F);
     }
     checked_.resize(static_cast<std::size_t>(n_features_));
 }
@@ -86,31 +88,39 @@ std::vector<std::int32_t> ConjugateTrainer::train(std::span<const std::int32_t> 
     std::size_t next = 0;
     for (;;) {
         int n_busy = 0;
-        for (int at = 0; at < kLanes; ++at) {
-            while (!lanes_[at].is_busy && next < label_ids.size()) begin(at, label_ids[next++]);
-            n_busy += lanes_[at].is_busy ? 1 : 0;
+        for (Group& group : groups_) {
+            for (int at = 0; at < kLanes; ++at) {
+                while (!group.lanes[at].is_busy && next < label_ids.size()) begin(group, at, label_ids[next++]);
+                n_busy += group.lanes[at].is_busy ? 1 : 0;
+            }
         }
         if (n_busy == 0) return refused;
         const auto step_begin = Clock::now();
         step();
         const double step_share = seconds_since(step_begin) / n_busy;
-        for (int at = 0; at < kLanes; ++at) {
-            Lane& lane = lanes_[at];
-            if (!lane.is_busy) continue;
-            const auto lane_begin = Clock::now();
-            const Outcome outcome = judge(lane);
-            if (outcome == Outcome::goes_on) set_direction(lane);
-            control_.throw_if_stopped();
-            lane.record.seconds += step_share + seconds_since(lane_begin);
-            if (outcome == Outcome::goes_on) continue;
-            if (outcome == Outcome::refused)
-                refused.push_back(static_cast<std::int32_t>(lane.label));
-            else
-                hand_over(lane);
-            lane.is_busy = false;
-            is_busy_[at] = 0.0F;
+        for (Group& group : groups_) {
+            for (int at = 0; at < kLanes; ++at) {
+                if (!group.lanes[at].is_busy) continue;
+                end_step(group.lanes[at], step_share, refused);
+                if (!group.lanes[at].is_busy) group.is_busy[at] = 0.0F;
+            }
         }
     }
+}
+
+// Go on, or free the lane.
+void ConjugateTrainer::end_step(Lane& lane, double step_share, std::vector<std::int32_t>& refused) {
+    const auto begin_time = Clock::now();
+    const Outcome outcome = judge(lane);
+    if (outcome == Outcome::goes_on) set_direction(lane);
+    control_.throw_if_stopped();
+    lane.record.seconds += step_share + seconds_since(begin_time);
+    if (outcome == Outcome::goes_on) return;
+    if (outcome == Outcome::refused)
+        refused.push_back(static_cast<std::int32_t>(lane.label));
+    else
+        hand_over(lane);
+    lane.is_busy = false;
 }
 
 void ConjugateTrainer::hand_over(Lane& lane) {
@@ -122,10 +132,11 @@ void ConjugateTrainer::hand_over(Lane& lane) {
 
 // By the same steps, from w = 0, where all rows are active.
 void ConjugateTrainer::solve_background() {
-    Lane& lane = lanes_[0];
+    Group& group = groups_[0];
+    Lane& lane = group.lanes[0];
     const auto n_rows = static_cast<double>(rows_.n_rows());
     lane.is_busy = true;
-    is_busy_[0] = 1.0F;
+    group.is_busy[0] = 1.0F;
     lane.shift = stiffness_ / (stiffness_ + 2.0 * cost_ * n_rows);
     const auto slope = static_cast<float>(2.0 * cost_ * n_rows * lane.shift);
     for (std::int64_t f = 0; f < n_features_; ++f) lane.gradient[f] = slope * moments_.mean[f];
@@ -144,15 +155,15 @@ void ConjugateTrainer::solve_background() {
     background_.gradient = lane.gradient;
     background_.shift = lane.shift;
     background_.objective = lane.objective;
-    const float* const margins = reinterpret_cast<const float*>(margins_.data());
+    const float* const margins = reinterpret_cast<const float*>(group.margins.data());
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) background_.margins[row] = margins[row * kLanes];
     lane.is_busy = false;
-    is_busy_[0] = 0.0F;
+    group.is_busy[0] = 0.0F;
 }
 
 // Put a label into an empty lane, if there is something to train.
-void ConjugateTrainer::begin(int at, std::int64_t label) {
-    Lane& lane = lanes_[at];
+void ConjugateTrainer::begin(Group& group, int at, std::int64_t label) {
+    Lane& lane = group.lanes[at];
     const auto begin_time = Clock::now();
     lane.positives = labels_.positives.row_labels(label);
     const bool is_asked = config_.train_empty || !lane.positives.empty();
@@ -183,42 +194,49 @@ void ConjugateTrainer::begin(int at, std::int64_t label) {
     }
     lane.record.first_objective = lane.objective;
     for (std::int64_t f = 0; f < n_features_; ++f) lane.direction[f] = -lane.gradient[f];
-    is_new_[at] = 1.0F;
-    is_busy_[at] = 1.0F;
+    group.is_new[at] = 1.0F;
+    group.is_busy[at] = 1.0F;
     lane.record.seconds += seconds_since(begin_time);
 }
 
 // One step of all lanes.
 void ConjugateTrainer::step() {
-    positives_.assign(lanes_, rows_.n_rows());
+    for (Group& group : groups_) group.positives.assign(group.lanes, rows_.n_rows());
     write_directions();
-    if (directions_.size() * sizeof(Lanes) > kCachedBytes)
+    if (directions_.size() * sizeof(RoundedPairs) > kCachedBytes)
         set_moves<kFetchAhead>();
     else
         set_moves<0>();
-    is_new_ = Lanes{};
-    guess_lengths();
-    list_movers();
-    for (Lane& lane : lanes_)
-        if (lane.is_busy) search_line(lane);
-    move_on();
-    std::uint32_t ending = 0;
-    for (int at = 0; at < kLanes; ++at) {
-        if (!lanes_[at].is_busy) continue;
-        read_gradient(lanes_[at], at);
-        if (may_end(lanes_[at]) && !is_surely_converged(lanes_[at])) ending |= 1U << at;
+    for (Group& group : groups_) {
+        if (group.is_idle()) continue;
+        guess_lengths(group);
+        list_movers(group);
+        for (Lane& lane : group.lanes)
+            if (lane.is_busy) search_line(lane);
+        move_on(group);
+        std::uint32_t ending = 0;
+        for (int at = 0; at < kLanes; ++at) {
+            if (!group.lanes[at].is_busy) continue;
+            read_gradient(group, at);
+            if (may_end(group.lanes[at]) && !is_surely_converged(group.lanes[at])) ending |= 1U << at;
+        }
+        if (ending != 0) list_near(group, ending);
     }
-    if (ending != 0) list_near(ending);
 }
 
+// Rounds the directions of all lanes: what they are matters less than that margins move as the weights do.
 void ConjugateTrainer::write_directions() {
-    float* const table = reinterpret_cast<float*>(directions_.data());
     for (std::int64_t begin = 0; begin < n_features_; begin += kLanes) {
         const std::int64_t end = std::min(begin + kLanes, n_features_);
-        for (int at = 0; at < kLanes; ++at) {
-            if (!lanes_[at].is_busy) continue;
-            const float* const direction = lanes_[at].direction.data();
-            for (std::int64_t f = begin; f < end; ++f) table[f * kLanes + at] = direction[f];
+        for (int at = 0; at < kGroups * kLanes; ++at) {
+            Lane& lane = groups_[at / kLanes].lanes[at % kLanes];
+            if (!lane.is_busy) continue;
+            float* const direction = lane.direction.data();
+            for (std::int64_t f = begin; f < end; ++f) {
+                const std::uint32_t bits = RoundedPairs::round_bits(std::bit_cast<std::uint32_t>(direction[f]));
+                direction[f] = std::bit_cast<float>(bits);
+                directions_[f].set_bits(at, bits);
+            }
         }
     }
 }
@@ -226,86 +244,94 @@ void ConjugateTrainer::write_directions() {
 // How the directions change the margins of all rows, and sums over the rows that are active now.
 template <int kAhead>
 void ConjugateTrainer::set_moves() {
-    const CsrView& view = rows_.view();
-    Lanes shifts{};
-    for (int at = 0; at < kLanes; ++at) shifts[at] = static_cast<float>(lanes_[at].shift);
-    LaneSum sums[5];
-    std::size_t cursor = 0;
+    Lanes shifts[kGroups] = {};
+    bool is_idle[kGroups];
+    for (int of = 0; of < kGroups; ++of) {
+        is_idle[of] = groups_[of].is_idle();
+        for (int at = 0; at < kLanes; ++at) shifts[of][at] = static_cast<float>(groups_[of].lanes[at].shift);
+    }
+    LaneSum sums[kGroups][5];
+    std::size_t cursors[kGroups] = {};
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         if (row % 4096 == 0) control_.throw_if_stopped();
-        if constexpr (kAhead > 0) {
-            const std::int64_t end = std::min(view.indptr[row + 1] + kAhead, rows_.n_stored());
-            for (std::int64_t i = view.indptr[row] + kAhead; i < end; ++i)
-                __builtin_prefetch(directions_.data() + view.indices[i]);
+        Lanes moves_of[kGroups] = {};
+        rows_.template rounded_dots<1, 1, kAhead>(row, directions_.data(), moves_of);
+        for (int of = 0; of < kGroups; ++of) {
+            if (is_idle[of]) continue;
+            Group& group = groups_[of];
+            const Lanes moves = moves_of[of];
+            const Lanes margins =
+                select(group.is_new > Lanes{}, Lanes{} + background_.margins[row], group.margins[row]);
+            group.margins[row] = margins;
+            group.moves[row] = moves;
+            Lanes gaps = max_lanes(margins + shifts[of], Lanes{});
+            if (group.positives.has(row, cursors[of]))
+                gaps = choose(group.positives.take(row, cursors[of]), Lanes{}, gaps);
+            // Every row is added, active or not: rounding must not depend on the other lanes.
+            const Lanes is_active = select(gaps > Lanes{}, Lanes{} + 1.0F, Lanes{});
+            const Lanes active_moves = is_active * moves;
+            sums[of][0].add(gaps);
+            sums[of][1].add(gaps * moves);
+            sums[of][2].add(is_active);
+            sums[of][3].add(active_moves);
+            sums[of][4].add(active_moves * moves);
         }
-        Lanes moves{};
-        rows_.template lane_dots<1>(row, directions_.data(), &moves);
-        const Lanes margins = select(is_new_ > Lanes{}, Lanes{} + background_.margins[row], margins_[row]);
-        margins_[row] = margins;
-        moves_[row] = moves;
-        Lanes gaps = max_lanes(margins + shifts, Lanes{});
-        if (positives_.has(row, cursor)) gaps = choose(positives_.take(row, cursor), Lanes{}, gaps);
-        // Every row is added, active or not: rounding must not depend on the other lanes.
-        const Lanes is_active = select(gaps > Lanes{}, Lanes{} + 1.0F, Lanes{});
-        const Lanes active_moves = is_active * moves;
-        sums[0].add(gaps);
-        sums[1].add(gaps * moves);
-        sums[2].add(is_active);
-        sums[3].add(active_moves);
-        sums[4].add(active_moves * moves);
     }
-    for (LaneSum& sum : sums) sum.flush();
-    for (int at = 0; at < kLanes; ++at)
-        first_sums_[at] = {sums[0].total[at], sums[1].total[at], sums[2].total[at], sums[3].total[at],
-                           sums[4].total[at]};
+    for (int of = 0; of < kGroups; ++of) {
+        for (LaneSum& sum : sums[of]) sum.flush();
+        for (int at = 0; at < kLanes; ++at)
+            groups_[of].first_sums[at] = {sums[of][0].total[at], sums[of][1].total[at], sums[of][2].total[at],
+                                          sums[of][3].total[at], sums[of][4].total[at]};
+        groups_[of].is_new = Lanes{};
+    }
 }
 
 // The Newton steps of length and δ at the beginning, and how far from there rows are listed.
-void ConjugateTrainer::guess_lengths() {
+void ConjugateTrainer::guess_lengths(Group& group) const {
     for (int at = 0; at < kLanes; ++at) {
-        Lane& lane = lanes_[at];
+        Lane& lane = group.lanes[at];
         if (!lane.is_busy) continue;
         Movers& positives = lane.positive_rows;
         positives.n = std::ssize(lane.positives);
         positives.values.resize(lane.positives.size());
         positives.moves.resize(lane.positives.size());
         for (std::int64_t i = 0; i < positives.n; ++i) {
-            positives.values[i] = reinterpret_cast<const float*>(&margins_[lane.positives[i]])[at];
-            positives.moves[i] = reinterpret_cast<const float*>(&moves_[lane.positives[i]])[at];
+            positives.values[i] = reinterpret_cast<const float*>(&group.margins[lane.positives[i]])[at];
+            positives.moves[i] = reinterpret_cast<const float*>(&group.moves[lane.positives[i]])[at];
         }
         lane.along = sum_of(n_features_,
                             [&](std::int64_t f) { return static_cast<double>(lane.weights[f]) * lane.direction[f]; });
         lane.square = sum_of_squares(lane.direction.data(), n_features_);
-        lane.first = newton_step(slopes(lane, first_sums_[at], 0.0, lane.shift));
+        lane.first = newton_step(slopes(lane, group.first_sums[at], 0.0, lane.shift));
         lane.first.length = std::max(0.0, lane.first.length);
-        reaches_[at] = static_cast<float>(kReach * lane.first.length);
-        first_shifts_[at] = static_cast<float>(lane.shift);
-        last_shifts_[at] =
+        group.reaches[at] = static_cast<float>(kReach * lane.first.length);
+        group.first_shifts[at] = static_cast<float>(lane.shift);
+        group.last_shifts[at] =
             static_cast<float>(lane.shift + kReach * lane.first.shift + kPadShare * std::abs(lane.first.shift));
     }
 }
 
 // List the negatives that are active at the beginning of their step or at the end of the reach. Gaps are linear between.
-void ConjugateTrainer::list_movers() {
+void ConjugateTrainer::list_movers(Group& group) const {
     std::uint32_t busy = 0;
     float* values_of[kLanes];
     float* moves_of[kLanes];
     std::int64_t n_of[kLanes] = {};
-    const Lanes first_shifts = first_shifts_;
-    const Lanes last_shifts = last_shifts_;
-    const Lanes reaches = reaches_;
+    const Lanes first_shifts = group.first_shifts;
+    const Lanes last_shifts = group.last_shifts;
+    const Lanes reaches = group.reaches;
     for (int at = 0; at < kLanes; ++at) {
-        values_of[at] = lanes_[at].negatives.values.data();
-        moves_of[at] = lanes_[at].negatives.moves.data();
-        busy |= lanes_[at].is_busy ? 1U << at : 0U;
+        values_of[at] = group.lanes[at].negatives.values.data();
+        moves_of[at] = group.lanes[at].negatives.moves.data();
+        busy |= group.lanes[at].is_busy ? 1U << at : 0U;
     }
     std::size_t cursor = 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
-        const Lanes margins = margins_[row];
-        const Lanes moves = moves_[row];
+        const Lanes margins = group.margins[row];
+        const Lanes moves = group.moves[row];
         const Lanes last = margins + last_shifts + reaches * moves;
         std::uint32_t bits = bits_greater(max_lanes(margins + first_shifts, last), Lanes{}) & busy;
-        if (positives_.has(row, cursor)) bits &= ~positives_.take(row, cursor);
+        if (group.positives.has(row, cursor)) bits &= ~group.positives.take(row, cursor);
         if (bits == 0) continue;
         float of_lanes[2][kLanes];
         store(margins, of_lanes[0]);
@@ -316,16 +342,16 @@ void ConjugateTrainer::list_movers() {
             moves_of[at][n_of[at]++] = of_lanes[1][at];
         }
     }
-    for (int at = 0; at < kLanes; ++at) lanes_[at].negatives.n = n_of[at];
+    for (int at = 0; at < kLanes; ++at) group.lanes[at].negatives.n = n_of[at];
 }
 
 // The margins at the ends of the steps, and the gradients of the rows that are active there.
-void ConjugateTrainer::move_on() {
+void ConjugateTrainer::move_on(Group& group) {
     Lanes lengths{};
     Lanes shifts{};
     for (int at = 0; at < kLanes; ++at) {
-        lengths[at] = lanes_[at].is_busy ? static_cast<float>(lanes_[at].length) : 0.0F;
-        shifts[at] = static_cast<float>(lanes_[at].shift);
+        lengths[at] = group.lanes[at].is_busy ? static_cast<float>(group.lanes[at].length) : 0.0F;
+        shifts[at] = static_cast<float>(group.lanes[at].shift);
     }
     const auto twice = static_cast<float>(2.0 * cost_);
     LaneSum squares;
@@ -335,10 +361,10 @@ void ConjugateTrainer::move_on() {
     std::size_t cursor = 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         if (row + kRowsAhead < rows_.n_rows()) rows_.prefetch(row + kRowsAhead);
-        const Lanes margins = margins_[row] + lengths * moves_[row];
-        margins_[row] = margins;
-        Lanes gaps = is_busy_ * max_lanes(margins + shifts, Lanes{});
-        if (positives_.has(row, cursor)) gaps = choose(positives_.take(row, cursor), Lanes{}, gaps);
+        const Lanes margins = group.margins[row] + lengths * group.moves[row];
+        group.margins[row] = margins;
+        Lanes gaps = group.is_busy * max_lanes(margins + shifts, Lanes{});
+        if (group.positives.has(row, cursor)) gaps = choose(group.positives.take(row, cursor), Lanes{}, gaps);
         squares.add(gaps * gaps);
         sums.add(gaps);
         counts.add(select(gaps > Lanes{}, Lanes{} + 1.0F, Lanes{}));
@@ -349,22 +375,22 @@ void ConjugateTrainer::move_on() {
     sums.flush();
     counts.flush();
     for (int at = 0; at < kLanes; ++at) {
-        losses_[at] = cost_ * squares.total[at];
-        gaps_[at] = sums.total[at];
-        lanes_[at].n_active = static_cast<std::int32_t>(counts.total[at]);
+        group.losses[at] = cost_ * squares.total[at];
+        group.gaps[at] = sums.total[at];
+        group.lanes[at].n_active = static_cast<std::int32_t>(counts.total[at]);
     }
 }
 
-void ConjugateTrainer::list_near(std::uint32_t which) {
+void ConjugateTrainer::list_near(Group& group, std::uint32_t which) const {
     Lanes shifts{};
-    for (int at = 0; at < kLanes; ++at) shifts[at] = static_cast<float>(lanes_[at].shift) + kNearZero;
-    for (std::uint32_t bits = which; bits != 0; bits &= bits - 1) lanes_[std::countr_zero(bits)].near_ids.clear();
+    for (int at = 0; at < kLanes; ++at) shifts[at] = static_cast<float>(group.lanes[at].shift) + kNearZero;
+    for (std::uint32_t bits = which; bits != 0; bits &= bits - 1) group.lanes[std::countr_zero(bits)].near_ids.clear();
     std::size_t cursor = 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
-        std::uint32_t bits = bits_greater(margins_[row] + shifts, Lanes{}) & which;
-        if (positives_.has(row, cursor)) bits &= ~positives_.take(row, cursor);
+        std::uint32_t bits = bits_greater(group.margins[row] + shifts, Lanes{}) & which;
+        if (group.positives.has(row, cursor)) bits &= ~group.positives.take(row, cursor);
         for (; bits != 0; bits &= bits - 1)
-            lanes_[std::countr_zero(bits)].near_ids.push_back(static_cast<std::int32_t>(row));
+            group.lanes[std::countr_zero(bits)].near_ids.push_back(static_cast<std::int32_t>(row));
     }
 }
 

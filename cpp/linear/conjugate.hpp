@@ -1,12 +1,14 @@
 #pragma once
 
-// Exact one-vs-all training by conjugate gradients over all rows, sixteen labels at a time, for the squared hinge.
+// Exact one-vs-all training by conjugate gradients over all rows, two groups of sixteen labels at a time, for the squared
+// hinge.
 //
 // At low costs thousands of rows are active at the solution, each with a tiny gap and different ones for each label, so
 // that working sets hold a good part of X. But then the curvature is low as well, except along the bias: a few steps of
-// nonlinear conjugate gradients suffice if each step also takes the best bias. A step reads X twice for sixteen labels:
-// once for how their directions change all margins, and once, only the active rows, for their gradients. Along a
-// direction the objective is known exactly and minimised together with the bias.
+// nonlinear conjugate gradients suffice if each step also takes the best bias. A step reads X once for how the directions
+// of all labels change all margins, and once for each group, only the active rows, for their gradients. Directions may be
+// anything: they are rounded to bfloat16, so that those of both groups fit into a cache line. Along a direction the
+// objective is known exactly and minimised together with the bias.
 //
 // Directions take the curvature of the last five steps into account (L-BFGS: Liu and Nocedal, 1989). Rows become active on
 // the way, so the last step alone (Polak and Ribière) is not enough: it takes a tenth to a fifth more steps.
@@ -17,7 +19,7 @@
 // that of its positives alone.
 //
 // Margins are kept as v = w·x and δ = 1 + b, with b what the bias adds: negatives are active if δ + v > 0, and near that
-// border nothing is lost to rounding. Memory grows with the rows times sixteen, never with the labels.
+// border nothing is lost to rounding. Memory grows with the rows times 32, never with the labels.
 
 #include <cstdint>
 #include <span>
@@ -108,6 +110,24 @@ private:
         std::vector<std::int32_t> near_ids;  // negatives that are active or nearly so, for an exact check
         LabelRecord record;
     };
+    // Sixteen lanes, and what is done for all of them at once.
+    struct Group {
+        std::vector<Lane> lanes;
+        LanePositives positives;
+        AlignedVector<Lanes> margins;  // v of each row,
+        AlignedVector<Lanes> moves;    // and how the direction changes it
+        Lanes is_new = {};             // 1 in lanes that begin with the background's margins
+        Lanes is_busy = {};            // 1 in busy lanes
+        Sums first_sums[kLanes];       // at the beginning of the step
+        Lanes reaches = {};            // rows are listed up to this length of the step
+        Lanes first_shifts = {};       // δ at the beginning of the step,
+        Lanes last_shifts = {};        // and at that length, and a little
+        double losses[kLanes] = {};    // of the negatives at its end,
+        double gaps[kLanes] = {};      // and the sums of their gaps
+
+        bool is_idle() const { return !any_above(is_busy, 0.0F); }
+    };
+    static constexpr int kGroups = 2;
     // The solution for a label without positives.
     struct Background {
         AlignedVector<float> weights;
@@ -120,18 +140,19 @@ private:
 
     static bool knows(const OvaStart& start, const OvaConfig& config);
     void solve_background();
-    void begin(int at, std::int64_t label);
+    void begin(Group& group, int at, std::int64_t label);
+    void end_step(Lane& lane, double step_share, std::vector<std::int32_t>& refused);
     void hand_over(Lane& lane);
     void step();
     void write_directions();
     template <int kAhead>
     void set_moves();
-    void guess_lengths();
-    void list_movers();
+    void guess_lengths(Group& group) const;
+    void list_movers(Group& group) const;
     void search_line(Lane& lane) const;
-    void move_on();
-    void read_gradient(Lane& lane, int at);
-    void list_near(std::uint32_t which);
+    void move_on(Group& group);
+    void read_gradient(Group& group, int at);
+    void list_near(Group& group, std::uint32_t which) const;
     void remember_step(Lane& lane) const;
     void set_direction(Lane& lane) const;
     Outcome judge(Lane& lane);
@@ -154,22 +175,11 @@ private:
     double stiffness_;  // of δ: 1 / bias²
     std::int64_t n_features_;
 
-    std::vector<Lane> lanes_;
+    Group groups_[kGroups];
     Background background_;
-    LanePositives positives_;
-    AlignedVector<Lanes> directions_;  // by feature
-    AlignedVector<Lanes> gradients_;   // of the negatives' losses
-    AlignedVector<Lanes> margins_;     // v of each row,
-    AlignedVector<Lanes> moves_;       // and how the direction changes it
-    Lanes is_new_ = {};                // 1 in lanes that begin with the background's margins
-    Lanes is_busy_ = {};               // 1 in busy lanes
-    Sums first_sums_[kLanes];          // at the beginning of the step
-    Lanes reaches_ = {};               // rows are listed up to this length of the step
-    Lanes first_shifts_ = {};          // δ at the beginning of the step,
-    Lanes last_shifts_ = {};           // and at that length, and a little
-    double losses_[kLanes] = {};       // of the negatives at its end,
-    double gaps_[kLanes] = {};         // and the sums of their gaps
-    AlignedVector<float> checked_;     // the gradient of an exact check
+    AlignedVector<RoundedPairs> directions_;  // by feature
+    AlignedVector<Lanes> gradients_;          // of the negatives' losses, of one group
+    AlignedVector<float> checked_;            // the gradient of an exact check
 };
 
 }  // namespace longtail::linear

@@ -110,15 +110,16 @@ void ConjugateTrainer::search_line(Lane& lane) const {
 }
 
 // The gradient and the objective at the end of the step.
-void ConjugateTrainer::read_gradient(Lane& lane, int at) {
+void ConjugateTrainer::read_gradient(Group& group, int at) {
+    Lane& lane = group.lanes[at];
     add_scaled(lane.weights.data(), lane.direction.data(), static_cast<float>(lane.length), n_features_);
     std::swap(lane.gradient, lane.earlier);
     const float* const table = reinterpret_cast<const float*>(gradients_.data()) + at;
     for (std::int64_t f = 0; f < n_features_; ++f) lane.gradient[f] = lane.weights[f] + table[f * kLanes];
-    double loss = losses_[at];
-    double by_shift = stiffness_ * (lane.shift - 1.0) + 2.0 * cost_ * gaps_[at];
+    double loss = group.losses[at];
+    double by_shift = stiffness_ * (lane.shift - 1.0) + 2.0 * cost_ * group.gaps[at];
     for (std::size_t i = 0; i < lane.positives.size(); ++i) {
-        const double value = reinterpret_cast<const float*>(&margins_[lane.positives[i]])[at];
+        const double value = reinterpret_cast<const float*>(&group.margins[lane.positives[i]])[at];
         const double gap = 2.0 - lane.shift - value;
         if (gap <= 0.0) continue;
         ++lane.n_active;

@@ -28,8 +28,8 @@ _PILOT_SHARE, _MOST_PILOT_SECONDS = 0.03, 15.0
 _LABELS_UNDER_WAY = 64
 _SAMPLE_BYTES_PER_FEATURE = 456  # of the solver with samples (logistic loss), for sixteen labels
 _NEWTON_BYTES_PER_FEATURE, _NEWTON_BYTES_PER_ROW = 7 * 64 + 4, 3 * 64  # of Newton steps over all rows
-# Of conjugate gradients, for sixteen labels, which serve costs up to kLowCost of cpp/linear/conjugate.cpp at most.
-_CONJUGATE_BYTES_PER_FEATURE, _CONJUGATE_BYTES_PER_ROW = 2 * 64 + 16 * 56 + 12, 2 * 64 + 16 * 8 + 4
+# Of conjugate gradients, for 32 labels, which serve costs up to kLowCost of cpp/linear/conjugate.cpp at most.
+_CONJUGATE_BYTES_PER_FEATURE, _CONJUGATE_BYTES_PER_ROW = 2 * 64 + 32 * 56 + 12, 2 * (2 * 64 + 16 * 8) + 4
 _MAX_CONJUGATE_COST = 0.4
 _SCRATCH_BYTES = 4 << 20
 _MAX_GRAM_ROWS = 900  # of one matrix: kGramRows of cpp/linear/working_set_solve.cpp
