@@ -224,7 +224,7 @@ void ConjugateTrainer::step() {
     }
 }
 
-// Rounds the directions of all lanes: what they are matters less than that margins move as the weights do.
+// Rounds the directions of all lanes: any direction will do, as long as margins and weights move by the same.
 void ConjugateTrainer::write_directions() {
     for (std::int64_t begin = 0; begin < n_features_; begin += kLanes) {
         const std::int64_t end = std::min(begin + kLanes, n_features_);

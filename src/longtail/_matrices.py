@@ -82,7 +82,7 @@ def check_magnitude(owner: str, X: Any) -> None:
     if abs(largest) > _MAX_MAGNITUDE:
         raise ValueError(
             f"{owner}: X must hold values within ±{_MAX_MAGNITUDE:g}, got {largest:g}; scale the columns or the rows "
-            "before (unit_rows comes after this check)"
+            "first (unit_rows comes after this check)"
         )
 
 

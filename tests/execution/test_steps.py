@@ -136,7 +136,7 @@ def test_a_progress_callable_stops_a_running_step() -> None:
 def test_ctrl_c_stops_a_running_step(tmp_path: Path) -> None:
     run = Run("Summer", 1, checkpoint=tmp_path)
     interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)  # noqa: E731
-    with run, pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), run:
         run.steps(make_plan(), Waiter(run.control, interrupt))
     assert totals(Run("Summer", 1, checkpoint=tmp_path).steps(make_plan(), Summer())) == [0, 1, 3, 6, 10, 15]
 

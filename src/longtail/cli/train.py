@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     "--estimate",
     "only_estimate",
     is_flag=True,
-    help="Print the time and memory it will take (for texts, besides vectorizing them), and save nothing.",
+    help="Print the expected time (of texts, without vectorizing them) and memory, and save nothing.",
 )
 @click.option("--random-state", type=int, default=0, show_default=True, help="Same seed, same model.")
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="Directory that makes the run resumable.")

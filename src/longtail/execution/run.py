@@ -67,7 +67,7 @@ class Run:
             workers.close()
         if self._is_own_executor and isinstance(self._executor, Closable):
             self._executor.close()
-        if isinstance(error, _core.Cancelled):  # of native code that is called beside the tasks
+        if isinstance(error, _core.Cancelled):  # native code was stopped by Ctrl-C
             raise KeyboardInterrupt from None
 
     @property
@@ -115,9 +115,8 @@ class Run:
 
         if todo:
             shared = self._executor.share(plan.arrays)
-            with _cancelled_is_interrupt():
-                for task_id, shard in self._executor.map(plan, shared, todo, self.control, tick):
-                    shards[task_id] = shard if checkpoint is None else checkpoint.store(task_id, shard)
+            for task_id, shard in self._executor.map(plan, shared, todo, self.control, tick):
+                shards[task_id] = shard if checkpoint is None else checkpoint.store(task_id, shard)
         self.report(plan.unit, total, total)
         return [shards[task_id] for task_id in range(plan.n_tasks)]
 
@@ -132,12 +131,11 @@ class Run:
         if not plan.n_tasks:
             return
         shared = self._executor.share(plan.arrays)
-        with _cancelled_is_interrupt():
-            for task_id, shard in self._executor.map(plan, shared, range(plan.n_tasks), self.control, tick):
-                ended[task_id] = shard
-                while n_given in ended:
-                    yield ended.pop(n_given)
-                    n_given += 1
+        for task_id, shard in self._executor.map(plan, shared, range(plan.n_tasks), self.control, tick):
+            ended[task_id] = shard
+            while n_given in ended:
+                yield ended.pop(n_given)
+                n_given += 1
         self.report(plan.unit, plan.n_tasks, plan.n_tasks)
 
     # ---- steps that follow one another ------------------------------------------------------------------------
@@ -148,7 +146,7 @@ class Run:
         With ``plan.keep_last`` only the last shard is returned. Shards of a checkpoint are mapped files: copy what a
         model keeps.
         """
-        with self._open_checkpoint(plan.fingerprint) as checkpoint, _cancelled_is_interrupt():
+        with self._open_checkpoint(plan.fingerprint) as checkpoint:
             loop = StepLoop(plan, stepper, checkpoint, self.control)
             self._work_beside(loop.run, lambda: self.report(plan.unit, loop.n_done, plan.n_steps))
         self.report(plan.unit, plan.n_steps, plan.n_steps)
@@ -241,12 +239,3 @@ class Run:
         if self._bar is None:
             self._bar = ProgressBar(self.owner, unit)
         self._bar(done, total)
-
-
-@contextlib.contextmanager
-def _cancelled_is_interrupt() -> Iterator[None]:
-    """Native code that was stopped by Ctrl-C raises Cancelled; the user expects KeyboardInterrupt."""
-    try:
-        yield
-    except _core.Cancelled:
-        raise KeyboardInterrupt from None
