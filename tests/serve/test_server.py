@@ -48,6 +48,15 @@ def wait_for(condition, seconds=20.0):
         time.sleep(0.02)
 
 
+def is_replaced(service, victim: int) -> bool:
+    """Say whether another worker runs in the place of `victim`.
+
+    The list is read once: between two reads, one worker is gone and the other not yet there.
+    """
+    workers = service.worker_ids()
+    return len(workers) == 2 and victim not in workers
+
+
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_it_serves_and_stops_in_good_order(model, n_workers):
     with serving(model, "--workers", str(n_workers)) as service:
@@ -114,7 +123,7 @@ def test_a_killed_worker_is_replaced(model):
     with serving(model, "--workers", "2") as service:
         victim = service.worker_ids()[0]
         os.kill(victim, signal.SIGKILL)
-        wait_for(lambda: len(service.worker_ids()) == 2 and victim not in service.worker_ids())
+        wait_for(lambda: is_replaced(service, victim))
         service.client.close()
         counts = load(service.port, n_connections=8, seconds=0.3, body=BODY)
         assert set(counts) == {200}
@@ -126,7 +135,7 @@ def test_a_worker_that_is_killed_again_and_again_does_not_end_the_service(model)
         survivor, victim = service.worker_ids()
         for _ in range(8):
             os.kill(victim, signal.SIGKILL)
-            wait_for(lambda gone=victim: len(service.worker_ids()) == 2 and gone not in service.worker_ids())
+            wait_for(lambda gone=victim: is_replaced(service, gone))
             victim = next(worker for worker in service.worker_ids() if worker != survivor)
         assert service.tag()
         assert survivor in service.worker_ids()
