@@ -14,9 +14,11 @@
 #include "bindings/arrays.hpp"
 #include "linear/coarse_rows.hpp"
 #include "linear/list_trainer.hpp"
+#include "linear/logistic_samples.hpp"
 #include "linear/postings.hpp"
 #include "linear/predict_ova.hpp"
 #include "linear/problem.hpp"
+#include "linear/row_blocks.hpp"
 #include "linear/train_ova.hpp"
 #include "linear/weight_index.hpp"
 #include "linear/working_set.hpp"
@@ -173,6 +175,10 @@ nb::dict as_dict(linear::OvaResult&& result) {
 // The exact weights of a coded index: indptr by feature, label ids, weights divided by the labels' scales.
 using ExactWeights = std::tuple<Array1<std::int64_t>, Array1<std::int32_t>, Array1<float>>;
 
+// The parts of linear::RowBlocksView, in order.
+using RowBlockArrays =
+    std::tuple<Array1<std::int32_t>, Array1<std::int32_t>, Array1<std::int64_t>, Array1<std::uint16_t>, Array1<float>>;
+
 linear::OvaIndex as_index(std::int64_t n_labels, const Array1<std::int64_t>& indptr,
                           const Array1<std::int32_t>& label_ids, const std::optional<Array1<float>>& weights,
                           const std::optional<Array1<std::int8_t>>& codes, const std::optional<Array1<float>>& scales,
@@ -277,6 +283,27 @@ void bind_training(nb::module_& m) {
         "Leave out the small entries of rows (cpp/linear/coarse_rows.hpp): indptr, indices and values, or None where "
         "training does not use them.");
     m.def(
+        "ova_row_blocks",
+        [](const LinearRows& rows, const OvaConfig& config) -> std::optional<nb::tuple> {
+            const auto* sparse = std::get_if<SparseRows>(&rows.rows);
+            std::optional<linear::RowBlockParts> parts;
+            {
+                const nb::gil_scoped_release no_gil;
+                if (sparse != nullptr && linear::LogisticSampleTrainer::knows(config) &&
+                    linear::RowBlocks::suits(*sparse))
+                    parts.emplace(*sparse);
+            }
+            if (!parts) return std::nullopt;
+            return nb::make_tuple(to_numpy(std::move(parts->features)), to_numpy(std::move(parts->sizes)),
+                                  to_numpy(std::move(parts->begins)), to_numpy(std::move(parts->places)),
+                                  to_numpy(std::move(parts->values)));
+        },
+        nb::arg("rows"), nb::arg("config"),
+        nb::sig("def ova_row_blocks(rows: LinearRows, config: OvaConfig) -> tuple[NDArray[numpy.int32], "
+                "NDArray[numpy.int32], NDArray[numpy.int64], NDArray[numpy.uint16], NDArray[numpy.float32]] | None"),
+        "Put X into blocks of rows, feature by feature (cpp/linear/row_blocks.hpp); None where training does not use "
+        "them.");
+    m.def(
         "ova_word_lists",
         [](const LinearRows& rows, const Array1<float>& mean, const OvaConfig& config,
            Control& control) -> std::optional<nb::tuple> {
@@ -306,9 +333,10 @@ void bind_training(nb::module_& m) {
            const std::optional<Array1<float>>& positive_weights, const std::optional<Array1<float>>& row_weights,
            const Array1<float>& mean, const Array1<float>& mean_margins,
            const std::optional<Array1<double>>& background, const std::optional<nb::dict>& postings,
-           const LinearRows* coarse, const OvaConfig& config, const std::string& start_kind, double positive_margin,
-           double negative_margin, double bias_weight, const std::optional<Array1<float>>& shared,
-           const std::optional<Array1<float>>& shared_margins, const std::optional<Array1<std::int64_t>>& own_indptr,
+           const LinearRows* coarse, const std::optional<RowBlockArrays>& blocks, const OvaConfig& config,
+           const std::string& start_kind, double positive_margin, double negative_margin, double bias_weight,
+           const std::optional<Array1<float>>& shared, const std::optional<Array1<float>>& shared_margins,
+           const std::optional<Array1<std::int64_t>>& own_indptr,
            const std::optional<Array1<std::int32_t>>& own_feature_ids, const std::optional<Array1<float>>& own_weights,
            const std::optional<Array1<float>>& own_biases, const std::optional<Array1<std::int32_t>>& parents,
            Control& control) {
@@ -327,6 +355,9 @@ void bind_training(nb::module_& m) {
             linear::OvaMoments moments{as_span(mean), as_span(mean_margins), optional_span(background),
                                        index ? index->view() : linear::PostingsView{}};
             if (coarse != nullptr) moments.coarse = std::get<SparseRows>(coarse->rows).view();
+            if (blocks)
+                moments.blocks =
+                    std::apply([](const auto&... parts) { return linear::RowBlocksView{as_span(parts)...}; }, *blocks);
             {
                 const nb::gil_scoped_release no_gil;
                 std::visit(
@@ -344,15 +375,18 @@ void bind_training(nb::module_& m) {
         },
         nb::arg("rows"), nb::arg("indptr"), nb::arg("row_ids"), nb::arg("positive_weights").none(),
         nb::arg("row_weights").none(), nb::arg("mean"), nb::arg("mean_margins"), nb::arg("background").none(),
-        nb::arg("postings").none(), nb::arg("coarse").none(), nb::arg("config"), nb::arg("start"),
-        nb::arg("positive_margin"), nb::arg("negative_margin"), nb::arg("bias_weight"), nb::arg("shared").none(),
-        nb::arg("shared_margins").none(), nb::arg("own_indptr").none(), nb::arg("own_feature_ids").none(),
-        nb::arg("own_weights").none(), nb::arg("own_biases").none(), nb::arg("parents").none(), nb::arg("control"),
+        nb::arg("postings").none(), nb::arg("coarse").none(), nb::arg("blocks").none(), nb::arg("config"),
+        nb::arg("start"), nb::arg("positive_margin"), nb::arg("negative_margin"), nb::arg("bias_weight"),
+        nb::arg("shared").none(), nb::arg("shared_margins").none(), nb::arg("own_indptr").none(),
+        nb::arg("own_feature_ids").none(), nb::arg("own_weights").none(), nb::arg("own_biases").none(),
+        nb::arg("parents").none(), nb::arg("control"),
         nb::sig("def train_ova(rows: LinearRows, indptr: NDArray[numpy.int64], row_ids: NDArray[numpy.int32], "
                 "positive_weights: NDArray[numpy.float32] | None, row_weights: NDArray[numpy.float32] | None, "
                 "mean: NDArray[numpy.float32], mean_margins: NDArray[numpy.float32], background: "
                 "NDArray[numpy.float64] | None, postings: dict[str, NDArray[typing.Any]] | None, coarse: LinearRows | "
                 "None, "
+                "blocks: tuple[NDArray[numpy.int32], NDArray[numpy.int32], NDArray[numpy.int64], "
+                "NDArray[numpy.uint16], NDArray[numpy.float32]] | None, "
                 "config: OvaConfig, "
                 "start: str, positive_margin: float, "
                 "negative_margin: float, bias_weight: float, shared: NDArray[numpy.float32] | None, "

@@ -54,7 +54,9 @@ LogisticSampleTrainer::LogisticSampleTrainer(const SparseRows& rows, const OvaLa
       most_drawn_(std::clamp(std::sqrt(kDrawnEntries * static_cast<double>(rows.n_rows())), kLeastDrawn, kMostDrawn)),
       lanes_(kLanes) {
     table_.assign(static_cast<std::size_t>(2 * rows.n_features()), Lanes{});
-    is_cached_ = table_.size() * sizeof(Lanes) <= kCachedBytes;
+    if (!moments.blocks && RowBlocks::suits(rows)) parts_.emplace(rows);
+    if (moments.blocks || parts_) blocks_.emplace(rows, moments.blocks ? *moments.blocks : parts_->view());
+    is_cached_ = blocks_ || table_.size() * sizeof(Lanes) <= kCachedBytes;
     gradients_ = table_.data() + (is_cached_ ? rows.n_features() : 1);
     scatter_.assign(static_cast<std::size_t>(rows.n_features() * GramMatrix::kBlocks), Lanes{});
     for (Lane& lane : lanes_)
@@ -71,9 +73,12 @@ LogisticSampleTrainer::LogisticSampleTrainer(const SparseRows& rows, const OvaLa
     }
 }
 
+bool LogisticSampleTrainer::knows(const OvaConfig& config) {
+    return config.loss == Loss::logistic && config.working_sets && config.regularize_bias;
+}
+
 bool LogisticSampleTrainer::suits(const OvaStart& start, const OvaConfig& config) {
-    return config.loss == Loss::logistic && config.working_sets && config.regularize_bias &&
-           (start.kind == StartKind::mean_separating || start.kind == StartKind::own);
+    return knows(config) && (start.kind == StartKind::mean_separating || start.kind == StartKind::own);
 }
 
 std::vector<std::int32_t> LogisticSampleTrainer::train(std::span<const std::int32_t> label_ids) {

@@ -12,7 +12,9 @@
 // Labels begin at the solution for a label without positives, where the gradient and a sample are known: the first step
 // takes no pass. A label whose objective does not fall is left to Newton steps over all rows.
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -22,6 +24,7 @@
 #include "linear/lane_positives.hpp"
 #include "linear/lane_sum.hpp"
 #include "linear/problem.hpp"
+#include "linear/row_blocks.hpp"
 #include "linear/rows.hpp"
 #include "linear/sampled_logistic.hpp"
 #include "linear/sink.hpp"
@@ -34,6 +37,7 @@ public:
     LogisticSampleTrainer(const SparseRows& rows, const OvaLabels& labels, const OvaMoments& moments,
                           const OvaStart& start, const OvaConfig& config, LabelSink& sink, Control& control);
 
+    static bool knows(const OvaConfig& config);
     static bool suits(const OvaStart& start, const OvaConfig& config);
 
     // Train the listed labels of the range; return those that should rather be trained by Newton steps over all rows.
@@ -41,6 +45,7 @@ public:
 
 private:
     static constexpr double kSampledCurvature = 0.2;  // that a row of the sample stands for, at least, times ‖x‖²
+    static constexpr auto kUnitsOfCurvature = static_cast<float>(1.0 / kSampledCurvature);
 
     // A row of a sample, its margin, and its curvature times ‖x‖² in units of kSampledCurvature: the chance with which it
     // was drawn, or more than one.
@@ -87,8 +92,15 @@ private:
     void begin_at_background(Lane& lane);
     void begin_lane(int at, std::int64_t label, double positive_cost);
     void pass();
-    template <bool kWithLosses, int kStride>
+    template <bool kWithLosses>
     void pass_rows();
+    template <bool kWithLosses>
+    void pass_by_blocks();
+    template <bool kWithLosses, int kStride>
+    void pass_by_rows();
+    template <bool kWithLosses>
+    Lanes slopes_at(std::int64_t row, const Lanes& margins, std::size_t& cursor);
+    Lanes bias_margins() const;
     void write_weights();
     void read_gradients();
     void thin(std::vector<Drawn>& drawn, double most) const;
@@ -125,7 +137,9 @@ private:
     AlignedVector<Lanes> table_;
     Lanes* gradients_ = nullptr;
     bool is_cached_ = false;
-    LaneSum losses_;  // only with a history
+    std::optional<RowBlockParts> parts_;  // if they are not shared
+    std::optional<RowBlocks> blocks_;     // where passes go by blocks, which do not mind how large the table is
+    LaneSum losses_;                      // only with a history
     LaneSum bias_slopes_;
     LogisticSample sample_;
     AlignedVector<float> first_betas_;

@@ -35,62 +35,99 @@ void LogisticSampleTrainer::pass() {
     for (Lane& lane : lanes_) lane.drawn.clear();
     losses_ = {};
     bias_slopes_ = {};
-    if (is_cached_)
-        config_.keep_history ? pass_rows<true, 1>() : pass_rows<false, 1>();
-    else
-        config_.keep_history ? pass_rows<true, 2>() : pass_rows<false, 2>();
+    config_.keep_history ? pass_rows<true>() : pass_rows<false>();
     losses_.flush();
     bias_slopes_.flush();
     read_gradients();
 }
 
-template <bool kWithLosses, int kStride>
+template <bool kWithLosses>
 void LogisticSampleTrainer::pass_rows() {
-    const Lanes ones = Lanes{} + 1.0F;
-    Lanes biases{};
+    if (blocks_)
+        pass_by_blocks<kWithLosses>();
+    else if (is_cached_)
+        pass_by_rows<kWithLosses, 1>();
+    else
+        pass_by_rows<kWithLosses, 2>();
+}
+
+// What the bias adds to all margins.
+Lanes LogisticSampleTrainer::bias_margins() const {
+    Lanes margins{};
     for (int at = 0; at < kLanes; ++at)
-        if (lanes_[at].is_busy) biases[at] = lanes_[at].weights.back() * config_.bias;
-    const Lanes sizes = negative_costs_ * static_cast<float>(1.0 / kSampledCurvature);
+        if (lanes_[at].is_busy) margins[at] = lanes_[at].weights.back() * config_.bias;
+    return margins;
+}
+
+template <bool kWithLosses>
+void LogisticSampleTrainer::pass_by_blocks() {
+    AlignedVector<Lanes> of_rows(RowBlocks::kRows);  // margins, then slopes
+    const Lanes biases = bias_margins();
+    std::size_t cursor = 0;
+    for (std::int64_t block = 0; block < blocks_->size(); ++block) {
+        control_.throw_if_stopped();
+        const std::int64_t begin = block * RowBlocks::kRows;
+        const std::int64_t n_rows = std::min(RowBlocks::kRows, rows_.n_rows() - begin);
+        std::fill(of_rows.begin(), of_rows.end(), biases);
+        blocks_->add_margins(block, table_.data(), of_rows.data());
+        for (std::int64_t i = 0; i < n_rows; ++i) of_rows[i] = slopes_at<kWithLosses>(begin + i, of_rows[i], cursor);
+        blocks_->add_gradients(block, of_rows.data(), gradients_);
+    }
+}
+
+// Row by row: the slopes of one are computed while the weights of the next are fetched.
+template <bool kWithLosses, int kStride>
+void LogisticSampleTrainer::pass_by_rows() {
     const Lanes* const table = table_.data();
     Lanes* const gradients = gradients_;
+    const Lanes biases = bias_margins();
     std::size_t cursor = 0;
     for (std::int64_t row = 0; row < rows_.n_rows(); ++row) {
         if (row % 4096 == 0) control_.throw_if_stopped();
         if constexpr (kStride == 2) prefetch_lines(rows_, row, table);
         Lanes margins = biases;
         rows_.template lane_dots<1, kStride>(row, table, &margins);
-        const Lanes small = exp_minus(abs_lanes(margins));
-        const Lanes inverse = 1.0F / (1.0F + small);
-        Lanes slopes = select(margins > 0.0F, ones, small) * inverse;
-        Lanes size = small * inverse * inverse * sizes * squares_[row];
-        Lanes values{};
-        if constexpr (kWithLosses) values = max_lanes(margins, Lanes{}) + log_one_plus(small);
-        Lanes costs = negative_costs_;
-        if (positives_.has(row, cursor)) {
-            const std::uint32_t bits = positives_.take(row, cursor);
-            slopes = choose(bits, slopes - ones, slopes);
-            if constexpr (kWithLosses) values = choose(bits, values - margins, values);
-            costs = choose(bits, positive_costs_, costs);
-            size = choose(bits, Lanes{}, size);  // positives are in every sample
-        }
-        if (!labels_.row_weights.empty()) {
-            costs *= labels_.row_weights[row];
-            size *= labels_.row_weights[row];
-        }
-        slopes *= costs;
-        if constexpr (kWithLosses) losses_.add(costs * values);
-        bias_slopes_.add(slopes);
+        const Lanes slopes = slopes_at<kWithLosses>(row, margins, cursor);
         rows_.template lane_add<kStride>(row, slopes, gradients);
-        const std::uint32_t is_drawn = bits_greater(size, Lanes{} + thresholds_[row]);
-        if (is_drawn == 0) continue;
-        float of_lanes[2][kLanes];
-        store(margins, of_lanes[0]);
-        store(size, of_lanes[1]);
-        for (std::uint32_t bits = is_drawn; bits != 0; bits &= bits - 1) {
-            const int at = std::countr_zero(bits);
-            lanes_[at].drawn.push_back({static_cast<std::int32_t>(row), of_lanes[0][at], of_lanes[1][at]});
-        }
     }
+}
+
+// The slopes of a row's losses; rows come in order. If it is drawn in a lane, that is put down.
+template <bool kWithLosses>
+[[gnu::always_inline]] inline Lanes LogisticSampleTrainer::slopes_at(std::int64_t row, const Lanes& margins,
+                                                                     std::size_t& cursor) {
+    const Lanes ones = Lanes{} + 1.0F;
+    const Lanes small = exp_minus(abs_lanes(margins));
+    const Lanes inverse = 1.0F / (1.0F + small);
+    Lanes slopes = select(margins > 0.0F, ones, small) * inverse;
+    Lanes size = small * inverse * inverse * negative_costs_ * (kUnitsOfCurvature * squares_[row]);
+    Lanes values{};
+    if constexpr (kWithLosses) values = max_lanes(margins, Lanes{}) + log_one_plus(small);
+    Lanes costs = negative_costs_;
+    if (positives_.has(row, cursor)) {
+        const std::uint32_t bits = positives_.take(row, cursor);
+        slopes = choose(bits, slopes - ones, slopes);
+        if constexpr (kWithLosses) values = choose(bits, values - margins, values);
+        costs = choose(bits, positive_costs_, costs);
+        size = choose(bits, Lanes{}, size);  // positives are in every sample
+    }
+    if (!labels_.row_weights.empty()) {
+        costs *= labels_.row_weights[row];
+        size *= labels_.row_weights[row];
+    }
+    slopes *= costs;
+    if constexpr (kWithLosses) losses_.add(costs * values);
+    bias_slopes_.add(slopes);
+    const std::uint32_t is_drawn = bits_greater(size, Lanes{} + thresholds_[row]);
+    if (is_drawn == 0) return slopes;
+    float of_lanes[2][kLanes];
+    store(margins, of_lanes[0]);
+    store(size, of_lanes[1]);
+    for (std::uint32_t bits = is_drawn; bits != 0; bits &= bits - 1) {
+        const int at = std::countr_zero(bits);
+        lanes_[at].drawn.push_back({static_cast<std::int32_t>(row), of_lanes[0][at], of_lanes[1][at]});
+    }
+    return slopes;
 }
 
 // Keep about so many rows of a sample that stands for more than that.

@@ -15,6 +15,7 @@
 
 #include "base/views.hpp"
 #include "linear/posting_lists.hpp"
+#include "linear/row_blocks.hpp"
 
 namespace longtail::linear {
 
@@ -42,9 +43,10 @@ struct OvaConfig {
 struct OvaMoments {
     std::span<const float> mean;
     std::span<const float> mean_margins;
-    std::span<const double> background;  // flattened, see background.hpp; empty: solved when it is needed
-    PostingsView postings = {};          // of short rows, or WordListParts; empty: made when they are needed
-    std::optional<CsrView> coarse = {};  // coarse_rows.hpp, for the early rounds of working sets
+    std::span<const double> background;        // flattened, see background.hpp; empty: solved when it is needed
+    PostingsView postings = {};                // of short rows, or WordListParts; empty: made when they are needed
+    std::optional<CsrView> coarse = {};        // coarse_rows.hpp, for the early rounds of working sets
+    std::optional<RowBlocksView> blocks = {};  // of long rows, for the logistic loss; empty: made when they are needed
 
     bool has_postings() const { return !postings.sums.empty(); }
     bool has_word_lists() const { return !postings.places.empty() && postings.sums.empty(); }

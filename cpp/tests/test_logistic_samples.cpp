@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "base/control.hpp"
@@ -42,9 +43,12 @@ struct Problem {
         mean_margins = row_margins(SparseRows(csr.view()), mean, 1.0F);
     }
     OvaLabels labels() const { return {{kLabels, csr.n_rows(), indptr, row_ids}, positive_weights, row_weights}; }
-    OvaResult train(const OvaConfig& config, const OvaStart& start) const {
+    OvaResult train(const OvaConfig& config, const OvaStart& start,
+                    const std::optional<RowBlocksView>& blocks = {}) const {
         Control control;
-        return train_ova(SparseRows(csr.view()), labels(), OvaMoments{mean, mean_margins, {}}, start, config, control);
+        OvaMoments moments{mean, mean_margins, {}};
+        moments.blocks = blocks;
+        return train_ova(SparseRows(csr.view()), labels(), moments, start, config, control);
     }
     double objective(const OvaResult& result, std::int64_t label, double cost) const {
         std::vector<double> w(csr.n_cols, 0.0);
@@ -72,10 +76,49 @@ const OvaStart kSeparating{StartKind::mean_separating, 1.0, -3.0, 0.0, {}, {}, {
 
 }  // namespace
 
+TEST_CASE("blocks of rows give the margins and gradients of the rows") {
+    const Csr csr = random_rows(2 * RowBlocks::kRows + 100, 70, 0.2, 4);  // the last block is not full
+    const SparseRows rows(csr.view());
+    REQUIRE(RowBlocks::suits(rows));
+    const RowBlockParts parts(rows);
+    const RowBlocks blocks(rows, parts.view());
+    REQUIRE(blocks.size() == 3);
+    std::vector<std::vector<double>> weights(kLanes, std::vector<double>(70));
+    std::vector<std::vector<double>> gradients = weights;
+    AlignedVector<Lanes> table(70);
+    AlignedVector<Lanes> sums(70);
+    for (int f = 0; f < 70; ++f)
+        for (int at = 0; at < kLanes; ++at) {
+            weights[at][f] = 0.1 * ((7 * f + 3 * at) % 11) - 0.5;
+            table[f][at] = static_cast<float>(weights[at][f]);
+            gradients[at][f] = 0.01 * at;
+            sums[f][at] = 0.01F * static_cast<float>(at);
+        }
+    for (std::int64_t block = 0; block < blocks.size(); ++block) {
+        AlignedVector<Lanes> of_rows(RowBlocks::kRows, Lanes{} + 0.25F);
+        blocks.add_margins(block, table.data(), of_rows.data());
+        const std::int64_t begin = block * RowBlocks::kRows;
+        for (std::int64_t i = 0; i < RowBlocks::kRows; ++i)
+            for (int at = 0; at < kLanes; ++at) {
+                const bool is_row = begin + i < rows.n_rows();
+                const double margin = 0.25 + (is_row ? csr.dot(begin + i, weights[at]) : 0.0);
+                CHECK(of_rows[i][at] == doctest::Approx(margin).epsilon(1e-5));
+                if (is_row) csr.add_to(begin + i, margin, gradients[at]);
+            }
+        blocks.add_gradients(block, of_rows.data(), sums.data());
+    }
+    for (int f = 0; f < 70; ++f)
+        for (int at = 0; at < kLanes; ++at) CHECK(sums[f][at] == doctest::Approx(gradients[at][f]).epsilon(1e-4));
+}
+
 TEST_CASE("samples of the rows lead to the minimum of Newton steps over all rows") {
     for (const bool is_weighted : {false, true})
         for (const double scale : {0.3, 2.0}) {
-            const Problem problem(1500, 200, 0.05, scale, is_weighted);
+            // Passes go by blocks of rows where features come often, else row by row.
+            const bool by_blocks = is_weighted == (scale == 2.0);
+            const std::int32_t n_features = by_blocks ? 200 : 2000;
+            const Problem problem(1500, n_features, 10.0 / n_features, scale, is_weighted);
+            CHECK(RowBlocks::suits(SparseRows(problem.csr.view())) == by_blocks);
             for (const double cost : {0.1, 1.0, 10.0}) {
                 const double tolerance = 5e-4;  // at 1e-4, rounding decides whether some labels converge
                 const OvaResult ours = problem.train(make_config(cost, true, tolerance), kSeparating);
@@ -89,6 +132,17 @@ TEST_CASE("samples of the rows lead to the minimum of Newton steps over all rows
                 }
             }
         }
+}
+
+TEST_CASE("shared blocks of rows give the bytes that a task's own do") {
+    const Problem problem(1500, 200, 0.05, 0.3, true);
+    const RowBlockParts parts(SparseRows(problem.csr.view()));
+    const OvaConfig config = make_config(1.0, true, 1e-3);
+    const OvaResult own = problem.train(config, kSeparating);
+    const OvaResult shared = problem.train(config, kSeparating, parts.view());
+    CHECK(own.indptr == shared.indptr);
+    CHECK(own.weights == shared.weights);
+    CHECK(own.biases == shared.biases);
 }
 
 TEST_CASE("labels that begin at their own weights end where the others end") {

@@ -115,12 +115,17 @@ def ova_coarse_rows(rows: LinearRows, config: OvaConfig) -> tuple[NDArray[numpy.
     Leave out the small entries of rows (cpp/linear/coarse_rows.hpp): indptr, indices and values, or None where training does not use them.
     """
 
+def ova_row_blocks(rows: LinearRows, config: OvaConfig) -> tuple[NDArray[numpy.int32], NDArray[numpy.int32], NDArray[numpy.int64], NDArray[numpy.uint16], NDArray[numpy.float32]] | None:
+    """
+    Put X into blocks of rows, feature by feature (cpp/linear/row_blocks.hpp); None where training does not use them.
+    """
+
 def ova_word_lists(rows: LinearRows, mean: NDArray[numpy.float32], config: OvaConfig, control: Control) -> tuple[dict[str, NDArray[Any]], NDArray[numpy.float64]] | None:
     """
     Make what labels that are trained through lists of words share: the lists (cpp/linear/word_lists.hpp), part by part, and the background (empty if it is not used); None if rows or configuration do not suit.
     """
 
-def train_ova(rows: LinearRows, indptr: NDArray[numpy.int64], row_ids: NDArray[numpy.int32], positive_weights: NDArray[numpy.float32] | None, row_weights: NDArray[numpy.float32] | None, mean: NDArray[numpy.float32], mean_margins: NDArray[numpy.float32], background: NDArray[numpy.float64] | None, postings: dict[str, NDArray[Any]] | None, coarse: LinearRows | None, config: OvaConfig, start: str, positive_margin: float, negative_margin: float, bias_weight: float, shared: NDArray[numpy.float32] | None, shared_margins: NDArray[numpy.float32] | None, own_indptr: NDArray[numpy.int64] | None, own_feature_ids: NDArray[numpy.int32] | None, own_weights: NDArray[numpy.float32] | None, own_biases: NDArray[numpy.float32] | None, parents: NDArray[numpy.int32] | None, control: Control) -> dict[str, NDArray[Any]]:
+def train_ova(rows: LinearRows, indptr: NDArray[numpy.int64], row_ids: NDArray[numpy.int32], positive_weights: NDArray[numpy.float32] | None, row_weights: NDArray[numpy.float32] | None, mean: NDArray[numpy.float32], mean_margins: NDArray[numpy.float32], background: NDArray[numpy.float64] | None, postings: dict[str, NDArray[Any]] | None, coarse: LinearRows | None, blocks: tuple[NDArray[numpy.int32], NDArray[numpy.int32], NDArray[numpy.int64], NDArray[numpy.uint16], NDArray[numpy.float32]] | None, config: OvaConfig, start: str, positive_margin: float, negative_margin: float, bias_weight: float, shared: NDArray[numpy.float32] | None, shared_margins: NDArray[numpy.float32] | None, own_indptr: NDArray[numpy.int64] | None, own_feature_ids: NDArray[numpy.int32] | None, own_weights: NDArray[numpy.float32] | None, own_biases: NDArray[numpy.float32] | None, parents: NDArray[numpy.int32] | None, control: Control) -> dict[str, NDArray[Any]]:
     """
     Train the labels whose positive rows are given label-major; returns the fields of OvaResult.
     """

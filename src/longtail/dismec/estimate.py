@@ -179,7 +179,7 @@ def _bytes_per_thread(arrays: Arrays, params: dict[str, Any]) -> float:
     if not params["working_sets"] or params["start"] == "zero" or "row_weights" in arrays:
         return newton
     if params["loss"] == "logistic":
-        return newton if "x_dense" in arrays else max(newton, _SAMPLE_BYTES_PER_FEATURE * n_features + 4 * n_rows)
+        return newton if "x_dense" in arrays else max(newton, _SAMPLE_BYTES_PER_FEATURE * n_features + 8 * n_rows)
     if "background" in arrays:  # one label's rows, and with lists of words a copy of all
         lists = 0 if len(arrays["postings_sums"]) else 16 * len(arrays["x_values"]) + 40 * n_rows
         return 8 * len(arrays["x_values"]) + 8 * n_rows + 64 * n_features + lists
@@ -208,8 +208,8 @@ def _scratch_bytes(arrays: Arrays, params: dict[str, Any], n_jobs: int, pilot: _
             per_thread += 4 * _largest_sum(rows**2, pilot.label_strata, strata)
             if is_dual:  # copies of one label's rows, at most of all
                 per_thread += (6 if n_features < 1 << 16 else 8) * len(arrays["x_values"])
-    coarse_bytes = sum(part.nbytes for name, part in arrays.items() if name.startswith("coarse_"))
-    return coarse_bytes + _n_threads(arrays, n_jobs) * per_thread
+    shared_bytes = sum(part.nbytes for name, part in arrays.items() if name.startswith(("coarse_", "blocks_")))
+    return shared_bytes + _n_threads(arrays, n_jobs) * per_thread
 
 
 def _largest_sum(values: NDArray[Any], sampled: NDArray[Any], strata: NDArray[Any]) -> float:

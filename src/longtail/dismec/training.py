@@ -17,9 +17,10 @@ from longtail.execution import Arrays, Params, Plan, Shard
 LABELS_PER_TASK = 512
 _LEAST_LABELS_PER_TASK = 256
 _TASKS_LEFT = 4
-# Among the arrays of a plan: the parts of the inverted index, and of the rows without small entries.
+# Among the arrays of a plan: the parts of the inverted index, of the rows without small entries, and of blocks of rows.
 _POSTINGS = "postings_"
 _COARSE = ("coarse_indptr", "coarse_indices", "coarse_values")
+_BLOCKS = ("blocks_features", "blocks_sizes", "blocks_begins", "blocks_places", "blocks_values")
 
 
 def native_rows_of(arrays: Arrays, n_features: int) -> _core.Rows:
@@ -87,11 +88,18 @@ def all_negative_weights(arrays: Arrays, params: Params, control: _core.Control,
 
 
 def with_shared_parts(arrays: Arrays, params: Params, control: _core.Control, *, n_labels: int) -> Arrays:
-    """Add what solvers share between labels: coarse rows, or an inverted index and the background of all labels."""
-    if params["start"] == "zero" or "row_weights" in arrays:
+    """Add what solvers share between labels.
+
+    That is blocks of rows, coarse rows, or an inverted index and the background of all labels.
+    """
+    if params["start"] == "zero":
         return arrays
     rows = linear_rows(arrays, int(_number(params, "n_features")))
     config = _config(params)
+    if (blocks := _core.ova_row_blocks(rows, config)) is not None:
+        return dict(arrays) | dict(zip(_BLOCKS, blocks, strict=True))
+    if "row_weights" in arrays:
+        return arrays
     if (coarse := _core.ova_coarse_rows(rows, config)) is not None:
         return dict(arrays) | dict(zip(_COARSE, coarse, strict=True))
     background = _core.ova_background(rows, arrays["mean"], config, control)
@@ -182,6 +190,7 @@ def _train(arrays: Arrays, params: Params, columns: Columns, own: Arrays, contro
         arrays.get("background"),
         _postings(arrays),
         _coarse_rows(arrays, int(_number(params, "n_features"))),
+        _row_blocks(arrays),
         _config(params),
         "own" if "own_indptr" in own else str(params["start"]),
         _number(params, "positive_margin"),
@@ -206,6 +215,15 @@ def _coarse_rows(arrays: Arrays, n_features: int) -> _core.LinearRows | None:
     if _COARSE[0] not in arrays:
         return None
     return _core.LinearRows(_core.Rows(n_features, *(arrays[name] for name in _COARSE)))
+
+
+def _row_blocks(
+    arrays: Arrays,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]] | None:
+    if _BLOCKS[0] not in arrays:
+        return None
+    features, sizes, begins, places, values = (arrays[name] for name in _BLOCKS)
+    return features, sizes, begins, places, values
 
 
 def _number(params: Params, name: str) -> float:
