@@ -39,12 +39,14 @@ $(VENV)/.ready: $(VENV)/.runtime
 	@touch $@
 
 # ISAS=OFF builds only the best instruction set of this machine, for quick development builds; the demo always does.
-# LONGTAIL_CMAKE takes further settings, such as -Ccmake.define.LONGTAIL_PRECOMPILE=OFF. LONGTAIL_OPTIMIZE_ALL=OFF compiles
-# quickly what this machine cannot run.
+# LONGTAIL_CMAKE takes further settings, such as --config-settings=cmake.define.LONGTAIL_PRECOMPILE=OFF.
+# LONGTAIL_OPTIMIZE_ALL=OFF compiles quickly what this machine cannot run. The option is not shortened to -C, which the pip
+# of Debian 12 does not know.
 ISAS ?= ON
 BUILD := build/release
-install_longtail = $(PIP) install --no-build-isolation --no-deps -e . -Cbuild-dir=$(BUILD) \
-    -Ccmake.define.LONGTAIL_ALL_ISAS=$(1) -Ccmake.define.LONGTAIL_OPTIMIZE_ALL=OFF $(LONGTAIL_CMAKE)
+SETTING := --config-settings
+install_longtail = $(PIP) install --no-build-isolation --no-deps -e . $(SETTING)=build-dir=$(BUILD) \
+    $(SETTING)=cmake.define.LONGTAIL_ALL_ISAS=$(1) $(SETTING)=cmake.define.LONGTAIL_OPTIMIZE_ALL=OFF $(LONGTAIL_CMAKE)
 $(VENV)/.built: $(VENV)/.ready $(SOURCES)
 	+$(call install_longtail,$(ISAS))
 	@touch $@
