@@ -244,8 +244,16 @@ def test_a_client_that_leaves_between_pipelined_answers_causes_no_error(service)
 
 
 def test_refusals_are_counted_and_not_logged(service):
-    metrics = service.client.get("/metrics").text
-    assert 'longtail_requests_total{endpoint="other",status="431"}' in metrics
+    counter = 'longtail_requests_total{endpoint="other",status="431"}'
+
+    def count() -> float:
+        lines = service.client.get("/metrics").text.splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(counter))
+
+    before = count()
+    with connect(service, b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n") as connection:
+        assert_refused(read_all(connection), 431, "at most 8,192 bytes")
+    assert count() == before + 1
     assert len(service.lines) == 1, service.lines
 
 
