@@ -11,8 +11,8 @@
 //
 // A label's rounds first look only for rows that rare words lift, then, when these are in the set, for all. At low costs
 // the rows with the label's words do not pull the bias below -1. Then rows without any of them are above their margin
-// too, by a little: thousands of rows. More than half of them are active without positives too; these join the set in one
-// step (background.hpp).
+// too, by a little: thousands of rows. Many of them are active without positives too; these join the set in one step
+// (background.hpp).
 
 #include <cstdint>
 #include <optional>

@@ -54,8 +54,7 @@ LogisticSampleTrainer::LogisticSampleTrainer(const SparseRows& rows, const OvaLa
       most_drawn_(std::clamp(std::sqrt(kDrawnEntries * static_cast<double>(rows.n_rows())), kLeastDrawn, kMostDrawn)),
       lanes_(kLanes) {
     table_.assign(static_cast<std::size_t>(2 * rows.n_features()), Lanes{});
-    if (!moments.blocks && RowBlocks::suits(rows)) parts_.emplace(rows);
-    if (moments.blocks || parts_) blocks_.emplace(rows, moments.blocks ? *moments.blocks : parts_->view());
+    if (moments.blocks) blocks_.emplace(rows, *moments.blocks);
     is_cached_ = blocks_ || table_.size() * sizeof(Lanes) <= kCachedBytes;
     gradients_ = table_.data() + (is_cached_ ? rows.n_features() : 1);
     scatter_.assign(static_cast<std::size_t>(rows.n_features() * GramMatrix::kBlocks), Lanes{});

@@ -45,7 +45,6 @@ public:
 
 private:
     static constexpr double kSampledCurvature = 0.2;  // that a row of the sample stands for, at least, times ‖x‖²
-    static constexpr auto kUnitsOfCurvature = static_cast<float>(1.0 / kSampledCurvature);
 
     // A row of a sample, its margin, and its curvature times ‖x‖² in units of kSampledCurvature: the chance with which it
     // was drawn, or more than one.
@@ -137,9 +136,8 @@ private:
     AlignedVector<Lanes> table_;
     Lanes* gradients_ = nullptr;
     bool is_cached_ = false;
-    std::optional<RowBlockParts> parts_;  // if they are not shared
-    std::optional<RowBlocks> blocks_;     // where passes go by blocks, which do not mind how large the table is
-    LaneSum losses_;                      // only with a history
+    std::optional<RowBlocks> blocks_;  // where passes go by blocks, which do not mind how large the table is
+    LaneSum losses_;                   // only with a history
     LaneSum bias_slopes_;
     LogisticSample sample_;
     AlignedVector<float> first_betas_;

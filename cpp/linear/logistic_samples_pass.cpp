@@ -92,15 +92,16 @@ void LogisticSampleTrainer::pass_by_rows() {
     }
 }
 
-// The slopes of a row's losses; rows come in order. If it is drawn in a lane, that is put down.
+// The slopes of a row's losses. Rows come in order, and lanes that draw one note it.
 template <bool kWithLosses>
 [[gnu::always_inline]] inline Lanes LogisticSampleTrainer::slopes_at(std::int64_t row, const Lanes& margins,
                                                                      std::size_t& cursor) {
+    constexpr auto kSizeOfCurvature = static_cast<float>(1.0 / kSampledCurvature);
     const Lanes ones = Lanes{} + 1.0F;
     const Lanes small = exp_minus(abs_lanes(margins));
     const Lanes inverse = 1.0F / (1.0F + small);
     Lanes slopes = select(margins > 0.0F, ones, small) * inverse;
-    Lanes size = small * inverse * inverse * negative_costs_ * (kUnitsOfCurvature * squares_[row]);
+    Lanes size = small * inverse * inverse * negative_costs_ * (kSizeOfCurvature * squares_[row]);
     Lanes values{};
     if constexpr (kWithLosses) values = max_lanes(margins, Lanes{}) + log_one_plus(small);
     Lanes costs = negative_costs_;

@@ -46,7 +46,7 @@ struct OvaMoments {
     std::span<const double> background;        // flattened, see background.hpp; empty: solved when it is needed
     PostingsView postings = {};                // of short rows, or WordListParts; empty: made when they are needed
     std::optional<CsrView> coarse = {};        // coarse_rows.hpp, for the early rounds of working sets
-    std::optional<RowBlocksView> blocks = {};  // of long rows, for the logistic loss; empty: made when they are needed
+    std::optional<RowBlocksView> blocks = {};  // for the logistic loss; empty: passes go row by row
 
     bool has_postings() const { return !postings.sums.empty(); }
     bool has_word_lists() const { return !postings.places.empty() && postings.sums.empty(); }
